@@ -1,7 +1,7 @@
 """What outlives a query: derived data of table versions, bounded in number and shared by all queries of a handle.
 
-Everything is known by the physical identity of the tables it was made from, so branches that share a table share it too, and
-nothing in here can be stale.
+The key of each value is the physical identity of the tables it was made from. Branches that share a table therefore share its
+values, and no value can be stale.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ PER_ID = 100.0
 
 
 class Spending:
-    """What the slow way has cost so far, by what would be worth making to spare it.
-
-    Whoever makes the thing once the slow way has cost as much never pays much more than twice what would have been best.
+    """What has been spent so far on doing without a structure (an adjacency, a column in memory), by the key of the structure.
+    A caller that builds the structure once it has spent the cost of building it never pays much more than twice the optimum.
     """
 
     def __init__(self, most: int) -> None:
@@ -33,12 +32,12 @@ class Spending:
         self._lock = threading.Lock()
 
     def of(self, key: Key) -> float:
-        """What was spent so far."""
+        """The cost spent so far on doing without the structure with this key; 0.0 when nothing was spent."""
         with self._lock:
             return self._spent.get(key, 0.0)
 
     def add(self, key: Key, cost: float) -> None:
-        """Add what the slow way costs once more."""
+        """Add the cost of one more operation that did without the structure."""
         with self._lock:
             self._spent[key] = self._spent.pop(key, 0.0) + cost
             while len(self._spent) > self._most:
@@ -48,7 +47,7 @@ class Spending:
 class Bounded(Generic[Value]):
     """The most recently used values, each made once even when several threads ask at the same time.
 
-    They are bounded in number and, where their size is told, in bytes; the newest is kept whatever its size.
+    They are bounded in number and, when `size` is given, in bytes; the newest value is kept whatever its size.
     """
 
     def __init__(self, most: int, most_bytes: int = 0, size: Callable[[Value], int] = lambda _: 0) -> None:
@@ -60,7 +59,7 @@ class Bounded(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Value | None:
-        """A value that is there already."""
+        """The value of a key if it is kept, else None."""
         with self._lock:
             found = self._values.get(key)
             if found is not None:
@@ -68,7 +67,7 @@ class Bounded(Generic[Value]):
             return found
 
     def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value of a key; whoever comes first makes it, outside of the lock that other keys need."""
+        """The value of a key. The first caller makes it, outside of the lock, so that other keys are not blocked."""
         found = self.get(key)
         if found is not None:
             return found
@@ -84,7 +83,7 @@ class Bounded(Generic[Value]):
         return found
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep a value, and let go of the ones that were not used for longest."""
+        """Keep a value, and drop the least recently used values that exceed the bounds."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
@@ -96,7 +95,7 @@ class Bounded(Generic[Value]):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all values whose size is told."""
+        """The bytes of all kept values; 0 when the cache was given no `size` function."""
         with self._lock:
             return self._held()
 

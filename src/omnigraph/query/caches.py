@@ -21,15 +21,15 @@ MOST_COMPACT = 4
 MOST_DOMAINS = 32
 MOST_BRIDGES = 64
 MOST_COLUMNS = 256
-#: Bytes of adjacency, and of each kind of the smaller things.
+#: The most bytes of each cache of adjacency, and of each other cache.
 MOST_GRAPH_BYTES = 2**30
 MOST_BYTES = 2**28
 MOST_LISTED = 256
 MOST_SPENDING = 256
 MOST_PLANS = 256
-#: Making a bridge looks up each id of a domain, by hash: about so many times as fast as one by one.
+#: Making a bridge looks up all ids of a domain by hash: about so many times as fast per id as single look-ups.
 _A_PART = 200
-#: Steps of a loop that reading a row takes about as long as.
+#: Reading a row takes about as long as so many steps of a loop.
 _STEPS_PER_ROW = 40
 
 Value = TypeVar("Value")
@@ -46,7 +46,7 @@ def _nbytes(value: _Sized) -> int:
 
 @dataclass(frozen=True)
 class Caches:
-    """Adjacency, ids and the ways between them, by the physical identity of the tables they come from."""
+    """Adjacency, ids, bridges and columns, by the physical identity of the tables they come from."""
 
     graphs: Bounded[EdgeGraph] = field(default_factory=lambda: Bounded(MOST_GRAPHS, MOST_GRAPH_BYTES, _nbytes))
     mixed: Bounded[MixedGraph] = field(default_factory=lambda: Bounded(MOST_GRAPHS, MOST_GRAPH_BYTES, _nbytes))
@@ -62,7 +62,7 @@ class Caches:
     spending: Spending = field(default_factory=lambda: Spending(MOST_SPENDING))
 
     def sizes(self) -> tuple[int, int]:
-        """How many values are kept, and the bytes of those whose size is told."""
+        """The number of kept values, and the bytes of the values whose size is known."""
         kept: tuple[Bounded[Any], ...] = (
             self.graphs,
             self.mixed,
@@ -77,12 +77,12 @@ class Caches:
         return sum(map(len, kept)), sum(cache.nbytes for cache in kept)
 
     def facts(self, plan: Plan) -> Facts:
-        """What a plan says as a whole. Plans are told apart by identity, which is cheaper than comparing them."""
-        # The facts hold their plan, so that no other can have its identity while they are here.
+        """The facts of a plan. Plans are told apart by Python identity, which is cheaper than comparing them."""
+        # The facts hold a reference to their plan, so that no other plan can get the same id() while they are cached.
         return self.plans.get_or_make((id(plan),), lambda: facts_of(plan))
 
     def known_edge_graph(self, table: Table) -> EdgeGraph | None:
-        """The adjacency of a table if it is there already."""
+        """The adjacency of an edge table if it is cached, else None."""
         return self.graphs.get(table.identity)
 
     def edge_graph(self, table: Table, same_type: bool, rows: int, budget: Budget) -> EdgeGraph:
@@ -99,7 +99,7 @@ class Caches:
         return self._made(self.by_id, table, rows, budget, lambda: NodeIndex(ids))
 
     def _made(self, kept: Bounded[Value], table: Table, rows: int, budget: Budget, make: Callable[[], Value]) -> Value:
-        """What is kept for a table; a run that ends early does not wait for the making of it."""
+        """The cached value of a table, made when it is missing; a run that ends early does not wait until it is made."""
         found = kept.get(table.identity)
         if found is not None:
             return found
@@ -119,15 +119,15 @@ class Caches:
         return [known.get(name) or made[name] for name in names]
 
     def is_bridge_worth(self, source: Domain, target: Domain, count: int) -> bool:
-        """Whether so many positions are led over a bridge: it is there, or looking ids up costs as much as making it."""
+        """Whether to map `count` positions by a bridge: it is cached, or single look-ups would cost as much as making it."""
         return self.has_bridge(source, target) or (count > FEW_IDS and count * _A_PART > len(source.ids))
 
     def has_bridge(self, source: Domain, target: Domain) -> bool:
-        """Whether there is a bridge already."""
+        """Whether the bridge is cached."""
         return self.bridges.get((source.key, target.key)) is not None
 
     def bridge(self, source: Domain, target: Domain) -> Integers:
-        """From positions in one domain to positions in another."""
+        """The bridge: for each position of `source` the position of the same id in `target`, -1 where there is none."""
         return self.bridges.get_or_make((source.key, target.key), lambda: make_bridge(source, target))
 
     def indices(self, table: Table) -> tuple[TableIndex, ...]:

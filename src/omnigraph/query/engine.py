@@ -1,4 +1,4 @@
-"""Walking a plan: each operator turns the rows of the operators below it into its own."""
+"""Executing a plan: each operator turns the rows of the operators below it into rows of its own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from omnigraph.query.traverse.reach import Sizes
 from omnigraph.values.columns import arrow_type, repeated
 from omnigraph.watching import End, begun
 
-#: Operators that are spans of a trace, by what they do.
+#: The operators that open a span of a trace, and the name of the span.
 _WATCHED: dict[type[ir.Plan], str] = {
     ir.NodeScan: "scan",
     ir.RankedScan: "scan",
@@ -38,37 +38,35 @@ _WATCHED: dict[type[ir.Plan], str] = {
     ir.ShortestPaths: "traverse",
     ir.CountPaths: "traverse",
 }
-#: How many times as many rows are asked for when too few were left.
+#: A best-first scan that left too few rows is repeated with so many times as many.
 _WIDER = 16
-#: A negation is decided by the first rows of its plan: so many are made at first for each row that it is asked about.
+#: The first rows of a negated plan often decide it: the first batch has so many rows for each outer row.
 _FIRST_OF_EACH = 4
 
 
 def execute(plan: ir.Plan, run: Run) -> pa.Table:
-    """The result of a plan."""
+    """The result of a plan, as an Arrow table."""
     columns = gathered(_Walk(run.of(run.caches.facts(plan))).batches(plan), run.budget).columns
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """One level of a plan; a negated plan is walked one level deeper, started with the rows it is asked about.
-
-    Operators pull batches of rows from those below them. Every operator gives at least one batch, which may be empty, and
-    none of more rows than the budget says. Small results are one batch all the way up.
+    """The execution of one nesting level of a plan; a nested plan runs one level deeper and starts with the rows of `outer`.
+    Operators pull batches of rows from the operators below them. Every operator yields at least one batch, which may be empty.
+    No batch has more rows than the budget allows. A small result is a single batch at every operator.
     """
 
     run: Run
     outer: Rows | None = None
     depth: int = 0
-    #: What a best-first scan has found so far.
+    #: The rows that a best-first scan found, for the plan above it; None when there is no such scan.
     best: Rows | None = None
 
     def batches(self, plan: ir.Plan, limit: int | None = None, first: int | None = None) -> Iterator[Rows]:
         """The rows of an operator in batches.
-
-        `limit`: the first so many rows are wanted and no others. `first`: so many rows may be enough, because an operator
-        above stops early; batches are small at first then.
+        `limit`: only the first `limit` rows are wanted. `first`: an operator above may stop early, after about `first` rows, so
+        that the first batches are small.
         """
         found = self._batches(plan, limit, first)
         name = _WATCHED.get(type(plan))
@@ -88,7 +86,7 @@ class _Walk:
 
     def _batches(self, plan: ir.Plan, limit: int | None, first: int | None) -> Iterator[Rows]:
         run = self.run
-        # The operators of most plans first, from the top down: the cases are tried in turn.
+        # The most frequent operators come first, because the cases are tried in turn.
         match plan:
             case ir.Project():
                 return self._projected(plan, self.batches(plan.input, limit, first))
@@ -136,7 +134,7 @@ class _Walk:
                 return self._united(plan, limit, first)
 
     def _limited(self, plan: ir.Limit, limit: int | None) -> Iterator[Rows]:
-        """The rows behind the offset, up to the limit; nothing is asked for once they are there."""
+        """The rows after the offset, up to the limit; the operators below are pulled no further than that."""
         assert isinstance(plan.offset, int), "the plan of a run has its row counts bound"
         assert not isinstance(plan.count, ir.Parameter)
         skipped = plan.offset
@@ -155,7 +153,7 @@ class _Walk:
                 return
 
     def _ordered(self, plan: ir.Order) -> Rows:
-        """What an order needs to see. Steps above a best-first scan may drop rows; then it is asked for more."""
+        """The rows in order. A best-first scan is repeated with more rows while operators above it leave too few."""
         scan, steps = plan.input, []
         while isinstance(scan, ir.Expand | ir.Filter | ir.AntiJoin):
             steps.append(scan)
@@ -176,14 +174,14 @@ class _Walk:
             widening *= _WIDER
 
     def _compared(self, rows: Rows) -> Rows:
-        """The rows with the scores and fused ranks of the result: they compare all rows, also those a limit drops."""
+        """The rows with the scores and fused ranks of the result, computed over all rows, before a limit drops any."""
         for rank in self.run.compared:
             if not is_scored(rank, rows):
                 rows = rows.with_columns({score_name(rank): scores(rank, rows, self.run)})
         return rows
 
     def _first_of(self, plan: ir.AntiJoin | ir.SemiJoin | ir.Attach, outer: Rows) -> Iterator[Rows]:
-        """The rows of a nested plan of which the first tell enough."""
+        """The rows of a nested plan whose first rows may be enough, in small batches at first."""
         return _Walk(self.run, outer, self.depth + 1).batches(plan.inner, first=_FIRST_OF_EACH * outer.count)
 
     def _inner(self, plan: ir.Attach | ir.OptionalJoin, outer: Rows) -> Iterator[Rows]:
@@ -200,18 +198,18 @@ class _Walk:
             yield from optional_join(plan, rows, self.depth, lambda some: self._inner(plan, some), self.run)
 
     def _united(self, plan: ir.Union, limit: int | None, first: int | None) -> Iterator[Rows]:
-        """The rows of several plans with the same columns, whatever else each of them knows."""
+        """The rows of several plans, one plan after the other, all with the columns of the union."""
         for below in plan.inputs:
             walk = self if plan.columns is not None else self._result_of(below)
             for rows in walk.batches(below, limit if plan.columns is None else None, first):
                 yield alike(plan, rows)
 
     def _result_of(self, plan: ir.Plan) -> _Walk:
-        """A walk over a plan that makes results of its own: scores and fused ranks in it compare its own rows."""
+        """The walk of a plan with a result of its own: its scores and fused ranks compare the rows of that result only."""
         return replace(self, run=replace(self.run, compared=self.run.caches.facts(plan).compared))
 
     def _nothing(self, plan: ir.Empty) -> Rows:
-        """No rows; below a nested plan they still have numbers of combinations."""
+        """No rows, with the columns of the plan; inside a nested plan also with the (empty) numbers of combinations."""
         columns = {
             column_name(column.variable, column.property): pa.nulls(0, arrow_type(column.type))
             for column in plan.columns
@@ -221,12 +219,11 @@ class _Walk:
 
     def _product(self, plan: ir.CrossJoin, limit: int | None, first: int | None) -> Iterator[Rows]:
         """Every row of the left with every row of the right, batch by batch; only the right is held as a whole.
-
-        The right changes fastest. Below a negation the left does: each row that is asked about meets something early.
+        The right changes fastest. In a nested plan the left changes fastest, so that every outer row gets a pair early.
         """
         budget = self.run.budget
         sizes = Sizes(budget.rows, first)
-        # The first rows of a product need no more rows of either side.
+        # The first `limit` rows of a product need at most `limit` rows of either side.
         right = gathered(self.batches(plan.right, limit), budget)
         held = budget.charge(right.nbytes)
         try:
@@ -246,7 +243,7 @@ class _Walk:
             budget.release(held)
 
     def _counted(self, plan: ir.CountRows) -> Iterator[Rows]:
-        """The rows of a plan, each as often as the other plans have rows together."""
+        """The rows of a plan, weighted with the product of the row counts of the other plans."""
         others = 1
         for counted in plan.counted:
             others = times(others, sum(weight_of(rows) for rows in self.batches(counted)))
@@ -256,7 +253,7 @@ class _Walk:
             yield weighted(rows, others)
 
     def _projected(self, plan: ir.Project, batches: Iterator[Rows]) -> Iterator[Rows]:
-        """The columns of the result. A wide value that was held once is now held for every row: batches are cut for that."""
+        """The columns of the result. A value that many rows share is copied into each row here, so large batches are cut."""
         budget = self.run.budget
         read = self.run.shown[id(plan)]
         for rows in batches:
@@ -287,12 +284,12 @@ class _Walk:
         return Rows(rows.count, made)
 
 
-#: Where the two rows of a pair are, and what is computed on the way.
+#: Bytes for each pair of a product: the places of its two rows, and intermediate values.
 _BYTES_PER_PAIR = 32
 
 
 def _watched(batches: Iterator[Rows], end: End) -> Iterator[Rows]:
-    """The batches of an operator whose span ends with the last of them, or when nobody wants more."""
+    """The batches of an operator; its span ends after the last batch, or when the reader stops early."""
     rows = 0
     try:
         for batch in batches:
@@ -303,7 +300,7 @@ def _watched(batches: Iterator[Rows], end: End) -> Iterator[Rows]:
 
 
 def tagged(plan: ir.Tag, rows: Rows) -> Rows:
-    """Rows with the types of some variables."""
+    """The rows with a type column for each variable that the Tag operator names."""
     columns = {variable_type(name): repeated(kind, ir.STRING, rows.count) for name, kind in plan.types}
     return rows.with_columns(columns)
 
@@ -333,7 +330,7 @@ def _united_column(name: str, values: Values, kind: PropType) -> Values:
 
 
 def _pairs(left: Rows, right: Rows, low: int, high: int, *, left_fastest: bool) -> Rows:
-    """The pairs of a product from one number to another."""
+    """The pairs of a product with the numbers `low` to `high` (exclusive)."""
     numbers = np.arange(low, high)
     if left_fastest:
         rights, lefts = np.divmod(numbers, max(left.count, 1))

@@ -27,7 +27,7 @@ ENGINES = ("local", "spark", "auto")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a run is asked for besides the query: its limits, who may cancel it, and whether it explains itself."""
+    """The options of a run: its limits, the handle that can cancel it, and whether it collects notes for `explain`."""
 
     limits: Limits
     cancel: Cancel | None = None
@@ -47,7 +47,7 @@ def start(
     request: Request,
     now: int | None = None,
 ) -> Run:
-    """A new run, whose time begins. `now()` is this moment, unless `now` says which, in milliseconds since 1970."""
+    """A new run; its timeout starts now. `now`: the value of `now()` in milliseconds since 1970; None for the current time."""
     budget = Budget(request.limits, request.cancel)
     moment = now_micros() // 1000 if now is None else now
     return Run(view, catalog, params, moment, caches, embed, budget, explaining=request.explaining)
@@ -62,7 +62,7 @@ def answer(compiled: CompiledQuery, run: Run) -> Result:
 
 
 def explain(compiled: CompiledQuery, run: Run, *, analyze: bool) -> Explanation:
-    """How a read query is answered. The query runs, because how it is traversed is chosen on the way."""
+    """How a read query is answered. The query is executed, because traversals are chosen during the run."""
     plan = read_plan(compiled.plan_for(run.params), compiled)
     _bounded(plan, run)
     return explanation(read_plan(compiled.plan, compiled), plan, run, analyzed=analyze)
@@ -80,20 +80,20 @@ def _bounded(plan: Plan, run: Run) -> pa.Table:
 
 
 def read_plan(plan: Plan | MutationPlan, compiled: CompiledQuery) -> Plan:
-    """The plan of a query that only reads."""
+    """The plan of a read query; raises BadRequest for a query with mutations."""
     if isinstance(plan, MutationPlan):
         raise BadRequest(f"{compiled.query.title} contains mutations; run it with mutate")
     return plan
 
 
 def refuse_engine(engine: str) -> None:
-    """Raise unless there is such an engine."""
+    """Raise BadRequest unless there is an engine of this name."""
     if engine not in ENGINES:
         raise BadRequest(f"there is no engine '{engine}'; the engines are {', '.join(ENGINES)}")
 
 
 def explanation(plan: Plan, rewritten: Plan, run: Run, *, analyzed: bool) -> Explanation:
-    """What a run noted about its operators."""
+    """The explanation of a finished run: both plans, and the notes of its operators."""
     steps = "\n".join(_steps(rewritten, run, "", analyzed))
     return Explanation(render_plan(plan), render_plan(rewritten), steps, analyzed)
 

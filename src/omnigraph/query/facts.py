@@ -1,4 +1,4 @@
-"""What a plan says as a whole: found once for each plan, since a compiled query runs many times."""
+"""Facts about a whole plan, computed once for each plan, since a compiled query runs many times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omnigraph.language.query import ir
 
 @dataclass(frozen=True)
 class Facts:
-    """What the operators of a run need to know of the others; see `Run` for what each of them is."""
+    """What an operator needs to know about the rest of the plan; the fields are described in `Run`."""
 
     plan: ir.Plan
     ranked: frozenset[str]
@@ -34,7 +34,7 @@ def facts_of(plan: ir.Plan) -> Facts:
 
 
 def _shown(plan: ir.Plan) -> Iterator[tuple[int, tuple[ir.Column, ...]]]:
-    """The columns that the projections of a plan read, one for each time it is read."""
+    """For each projection of a plan, by identity, the columns that it reads; a column that is read twice is listed twice."""
     if isinstance(plan, ir.Project):
         yield id(plan), tuple(column for output in plan.columns for column in ir.columns_of(output.expr))
     for child in ir.children(plan):
@@ -42,7 +42,7 @@ def _shown(plan: ir.Plan) -> Iterator[tuple[int, tuple[ir.Column, ...]]]:
 
 
 def _node_types(plan: ir.Plan) -> dict[str, str]:
-    """The variables that stand for nodes of one type wherever they stand."""
+    """The node type of each variable that has the same type everywhere in the plan."""
     found: dict[str, set[str]] = {}
     for variable, kind in _bound(plan):
         found.setdefault(variable, set()).add(kind)
@@ -50,7 +50,7 @@ def _node_types(plan: ir.Plan) -> dict[str, str]:
 
 
 def _bound(plan: ir.Plan) -> Iterator[tuple[str, str]]:
-    """The variables of nodes, with their types."""
+    """Each node variable that an operator introduces, with its type."""
     if isinstance(plan, ir.NodeScan | ir.RankedScan | ir.FusedScan):
         yield plan.node.variable, plan.node.node_type
     elif isinstance(plan, ir.Expand):
@@ -62,7 +62,7 @@ def _bound(plan: ir.Plan) -> Iterator[tuple[str, str]]:
 
 
 def _ranked(expr: ir.Expr | ir.UnknownAlias) -> frozenset[str]:
-    """The variables whose nodes are compared with each other: the id of each is needed, or where it lies."""
+    """The variables whose nodes a ranking compares with each other; the ranking needs their ids or row addresses."""
     if isinstance(expr, ir.Bm25):
         return frozenset((expr.field.variable,))
     if isinstance(expr, ir.Rrf):
@@ -71,7 +71,7 @@ def _ranked(expr: ir.Expr | ir.UnknownAlias) -> frozenset[str]:
 
 
 def _relative(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25 | ir.Rrf]:
-    """The ranks inside an expression whose value depends on which other rows there are."""
+    """The rankings inside an expression whose value for a row depends on the other rows."""
     if isinstance(expr, ir.Bm25 | ir.Rrf):
         yield expr
     else:
@@ -80,7 +80,7 @@ def _relative(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25 | ir.Rrf]:
 
 
 def _scored(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25]:
-    """The scores of texts inside an expression."""
+    """The bm25 scores inside an expression."""
     if isinstance(expr, ir.Bm25):
         yield expr
     for operand in ir.operands(expr):
@@ -88,7 +88,7 @@ def _scored(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25]:
 
 
 def _of_result(plan: ir.Plan) -> Iterator[ir.Expr | ir.UnknownAlias]:
-    """What the result shows, and what it is ordered by."""
+    """The expressions of the result: its columns and its order keys."""
     while isinstance(plan, ir.Project | ir.Order | ir.Limit):
         match plan:
             case ir.Project():

@@ -1,7 +1,6 @@
-"""What bounds a query: memory, time and cancelling.
-
-`Limits` are the values a caller sets, `Cancel` is what another thread holds to stop queries, and a `Budget` belongs to one
-run: operators charge it with the bytes of the rows they are about to make, and give them back when the rows are gone.
+"""The bounds of a query: memory, time and cancelling.
+`Limits` are the values that a caller sets. `Cancel` is a handle with which another thread stops queries. A `Budget` belongs to
+one run: operators charge it with the bytes of the rows they are about to make, and release them when the rows are dropped.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ StopFlag = npt.NDArray[np.uint8]
 
 #: Seconds between two looks at the clock and at the flag while another thread works.
 _POLL = 0.02
-#: Items that a thread makes ahead of their reader.
+#: How many items a scan thread holds ready for their reader.
 _AHEAD = 2
 #: Bytes of memory for each row of a batch, so that batches shrink with the memory limit.
 _BYTES_PER_BATCH_ROW = 1024
-#: Bytes of a batch that is read from a table: at most so many, and at most this part of the memory limit.
+#: The most bytes of a batch that is read from a table, and the divisor of the memory limit that bounds it too.
 _MOST_BATCH_BYTES = 2**26
 _BATCHES_IN_MEMORY = 8
 
@@ -50,16 +49,16 @@ class Limits:
     timeout: float | None = None
     #: Rows that an operator makes at a time; fewer when the memory limit is small.
     batch_rows: int = 2**20
-    #: Rows of a table, or steps of a compiled loop, from which work is done in a thread that can be left behind.
+    #: Work of at least so many steps (rows of a table, or iterations of a loop) runs in a thread that a stopped run abandons.
     long_work: int = 20_000_000
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows a batch has at most."""
+        """The most rows of a batch."""
         return max(1, min(self.batch_rows, self.memory // _BYTES_PER_BATCH_ROW))
 
     def with_request(self, memory: int | str | None, timeout: float | None) -> Limits:
-        """These limits with what one request asks for; None leaves a limit as it is."""
+        """These limits with the values of one request: `memory` as bytes or text, `timeout` in seconds; None: unchanged."""
         if memory is None and timeout is None:
             return self
         return replace(
@@ -70,7 +69,7 @@ class Limits:
 
 
 def limits_from_environment() -> Limits:
-    """The limits of a handle unless a request says otherwise."""
+    """The default limits of a handle: the built-in values, or the memory limit of the environment variable."""
     text = os.environ.get(MEMORY_VARIABLE)
     return Limits(memory=parse_size(text, MEMORY_VARIABLE)) if text else Limits()
 
@@ -128,7 +127,7 @@ class Cancel:
 
 
 class Budget:
-    """The limits of one run, and what it uses of them. Only the flag is written by other threads."""
+    """The limits of one run, and how much of them it uses. Other threads write only the stop flag."""
 
     __slots__ = ("_cancel", "_deadline", "held", "limits", "rows", "stop")
 
@@ -136,7 +135,7 @@ class Budget:
         self.limits = limits
         #: Rows that an operator makes at a time.
         self.rows = limits.rows_at_once
-        #: Bytes that are charged now.
+        #: The bytes that are charged at present.
         self.held = 0
         self.stop: StopFlag = np.zeros(1, np.uint8)
         self._deadline = None if limits.timeout is None else monotonic() + limits.timeout
@@ -145,19 +144,19 @@ class Budget:
             cancel._watch(self.stop)
 
     def close(self) -> None:
-        """The run is over."""
+        """End the run: its `Cancel` no longer sets the stop flag."""
         if self._cancel is not None:
             self._cancel._forget(self.stop)
 
     @property
     def batch_bytes(self) -> int:
-        """How many bytes a batch of a scan has at most."""
+        """The most bytes of a batch of a scan."""
         return min(_MOST_BATCH_BYTES, max(1, self.limits.memory // _BATCHES_IN_MEMORY))
 
     # --- memory -----------------------------------------------------------------------------------------------------
 
     def charge(self, size: int) -> int:
-        """Count bytes that are about to be held, and return them; raises before they are allocated."""
+        """Charge `size` bytes before they are allocated, and return `size`; raises ResourceLimit when the limit is exceeded."""
         self.check()
         if self.held + size > self.limits.memory:
             raise _too_much(self.limits.memory, self.held + size)
@@ -165,7 +164,7 @@ class Budget:
         return size
 
     def release(self, size: int) -> None:
-        """Bytes that are held no more."""
+        """Give back bytes that were charged."""
         self.held -= size
 
     # --- time -------------------------------------------------------------------------------------------------------
@@ -187,10 +186,9 @@ class Budget:
         return self._deadline is not None or self._cancel is not None
 
     def patiently(self, work: Callable[[], Value], steps: int) -> Value:
-        """The value of a call that looks neither at signals nor at the clock.
-
-        Long work is done by a thread, so that this one can be interrupted. When it is, the flag is raised: compiled loops
-        stop at it, other calls end by themselves and nobody waits for them.
+        """The value of `work()`, a call that checks neither signals nor the clock.
+        Work of many steps is done in a second thread, so that this thread can be interrupted. On an interrupt the stop flag is
+        set: compiled loops stop at it, other calls run on in their thread and nobody waits for them.
         """
         if steps < self.limits.long_work:
             return work()
@@ -217,7 +215,7 @@ class Budget:
         return cast("Value", value)
 
     def pulled(self, source: Iterator[Value], rows: int) -> Iterator[Value]:
-        """The items of a scan of a table of so many rows.
+        """The items of `source`, the scan of a table of `rows` rows.
 
         The scan of a large table is driven by a thread when the run has a deadline or can be cancelled: a single call of
         Lance may take longer than either allows. Ctrl-C needs no thread, since Lance itself looks at signals.
@@ -266,7 +264,7 @@ class Budget:
 
 
 def out_of_memory(budget: Budget) -> ResourceLimit:
-    """What a failed allocation means: the machine has less memory than the query was allowed."""
+    """The error for a failed allocation: the machine has less memory than the query was allowed."""
     return ResourceLimit(
         f"the process is out of memory although this query may take {_shown(budget.limits.memory)}; add conditions or a "
         f"limit, or lower memory_limit ({MEMORY_VARIABLE}) so that it ends earlier",

@@ -1,4 +1,4 @@
-"""`Result`: what a query answered. Arrow inside, and everything people look at it with."""
+"""`Result`: the answer of a query as an Arrow table, and its conversions to other formats and to text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from omnigraph.language.types import PropType
 from omnigraph.shown import Shown
 from omnigraph.values.render import Column, plain, python_values
 
-#: More rows are not looked at; the table says how many there are.
+#: The text of a result shows at most so many rows, and says how many there are in all.
 MOST_ROWS = 1000
-#: Takes the values out of a column of a property type.
+#: Converts a column of a property type to a list of Python values.
 _Taken: TypeAlias = Callable[[Column, PropType], list[Any]]
 
 
@@ -70,7 +70,7 @@ class Result(Shown):
         return _optional("polars").from_arrow(self.table)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows for any library that speaks the Arrow C stream interface."""
+        """The rows as an Arrow C stream, for any library that supports this interface."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     # --- for programs and people ------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Result(Shown):
         return f"Result({len(self)} rows of {', '.join(self.columns)})"
 
     def _texts(self) -> list[list[str]]:
-        """The first rows as texts: a table for people is cheap, however many rows there are."""
+        """The first rows as texts, at most MOST_ROWS of them, so that showing a large result stays cheap."""
         first = self._values(self.table.slice(0, MOST_ROWS), plain)
         return [["" if value is None else cell(value) for value in row] for row in first]
 
@@ -105,12 +105,12 @@ class Result(Shown):
         return [dict(zip(names, values, strict=True)) for values in self._values(self.table, taken)]
 
     def _values(self, table: pa.Table, taken: _Taken) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table, with their values taken out by this function."""
+        """The rows of a table as tuples of values, converted by the function `taken`."""
         return zip(*(taken(table.column(place), kind) for place, kind in enumerate(self.types)), strict=True)
 
 
 def _optional(library: str) -> Any:
-    """A library that is an optional extra."""
+    """Import a library that is an optional extra; raises BadRequest when it is not installed."""
     try:
         return import_module(library)
     except ImportError:
@@ -132,7 +132,7 @@ class TableStyle:
 
 
 def cell(value: object) -> str:
-    """A plain value as text: texts as they are, all others as JSON."""
+    """A plain value as text: a text unchanged, any other value as JSON."""
     if isinstance(value, str):
         return value
     return orjson.dumps(value).decode()
@@ -184,7 +184,7 @@ def _layout(text: str, style: TableStyle) -> list[str]:
 
 
 def _cut(text: str, width: int) -> str:
-    """As much of the start of a text as fits."""
+    """The longest prefix of a text that fits into `width` terminal columns."""
     if text.isascii():
         return text[:width]
     used = 0
@@ -196,7 +196,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes: wide characters two, combining ones none."""
+    """How many terminal columns a text takes: a wide character takes two, a combining character none."""
     if text.isascii():
         return len(text)
     return sum(

@@ -1,7 +1,6 @@
-"""Rows of bindings: for everything that was read so far a column `variable.property`, and numbers of the engine's own.
-
-A node that was reached by a traversal is first of all a position in a *domain*, an array of ids that is shared by all rows;
-its id is looked up there only when somebody reads it.
+"""Rows of bindings: a column `variable.property` for each property that was read, and arrays of numbers for the engine.
+A node that was reached by a traversal is stored as a position in a *domain*, an array of ids that all rows share. Its id is
+looked up in the domain only when it is read.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from omnigraph.language.query.ir import VALUE, is_value
 from omnigraph.query.limits import Budget
 from omnigraph.values.columns import whole
 
-#: Of 64 bits as a rule; positions in large adjacency have 32.
+#: Usually 64 bits wide; positions in adjacency have 32 bits.
 Integers = npt.NDArray[np.signedinteger[Any]]
 Narrow = npt.NDArray[np.int32]
-#: Where rows lie.
+#: Row addresses: where rows lie in their table.
 Addresses = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 #: A column in memory.
@@ -31,9 +30,9 @@ Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 #: How many paths a row stands for.
 WEIGHT = "#weight"
-#: Asking Arrow for the size of a column takes as long as making so many rows.
+#: Fewer rows are not measured: asking Arrow for the size of a column takes as long as making so many rows.
 _FEW = 256
-#: Bytes of buffers that are not worth asking which part of them the rows use.
+#: Below so many bytes of buffers, the size of the buffers is taken, without asking which part of them the rows use.
 _SMALL = 2**17
 
 
@@ -53,7 +52,7 @@ class Domain(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What was read of the nodes of a domain: the row of `columns` for each position; None when it is the position."""
+    """The columns read of the nodes of a domain. `places`: the row in `columns` of each position; None: row = position."""
 
     places: Integers | None
     columns: Mapping[str, Values]
@@ -61,11 +60,10 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """So many rows of bindings; `domains` are those of the variables that have positions.
-
-    `numbers` are what the engine counts with: positions, weights, where a row lies. They are numpy's, for numpy works on
-    them: to lend Arrow a few numbers takes longer than to count them. `attributes` holds the properties of variables with
-    positions once per node; they become columns when somebody reads them.
+    """`count` rows of bindings; `domains` holds the domain of each variable that has positions.
+    `numbers` are the positions, weights, row addresses and scores that the engine computes with. They are NumPy arrays, because
+    handing a few numbers to Arrow costs more than computing with them. `attributes` holds the properties of variables with
+    positions, once per node; they become columns when they are read.
     """
 
     count: int
@@ -75,7 +73,7 @@ class Rows:
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
 
     def has(self, variable: str, name: str) -> bool:
-        """Whether a property, or the id, was read already."""
+        """Whether a property, or the id, of a variable is available in these rows."""
         if name == "id" and variable in self.domains:
             return True
         full_name = column_name(variable, name)
@@ -99,11 +97,11 @@ class Rows:
         return values.take(pa.array(places))
 
     def positions(self, variable: str) -> Integers:
-        """Where the nodes of a variable are in its domain."""
+        """The positions of a variable's nodes in its domain."""
         return self.numbers[position_name(variable)]
 
     def addresses(self, variable: str) -> Addresses | None:
-        """Where the rows of a scanned variable lie, when that was asked for."""
+        """The row addresses of a scanned variable; None when they were not read."""
         return self.numbers.get(address_name(variable))
 
     def codes(self, variable: str) -> Integers:
@@ -117,18 +115,18 @@ class Rows:
         encoded = pc.dictionary_encode(values, null_encoding="encode")
         codes = np.asarray(encoded.indices.to_numpy(), dtype=np.int64)
         if variable_type(variable) in self.columns:
-            # The id of a node says which one it is among those of its type.
+            # Ids are unique within a type only, so the type is a part of the code.
             kinds = pc.dictionary_encode(whole(self.columns[variable_type(variable)]), null_encoding="encode")
             codes = codes * max(len(kinds.dictionary), 1) + np.asarray(kinds.indices.to_numpy(), dtype=np.int64)
         return codes
 
     @property
     def is_few(self) -> bool:
-        """Whether these rows are too few to be counted in bytes."""
+        """Whether these rows are too few to be worth measuring in bytes."""
         return self.count < _FEW
 
     def bytes_of(self, count: int) -> int:
-        """About how many bytes so many rows like these take; a few are not counted."""
+        """About how many bytes `count` rows like these take; 0 for a small count."""
         return 0 if count < _FEW else self._measured(count)
 
     def _measured(self, count: int) -> int:
@@ -138,7 +136,7 @@ class Rows:
         return width * count
 
     def column_bytes(self, variable: str, name: str) -> int:
-        """About how many bytes a property of all these rows takes as a column; a few rows are not counted."""
+        """About how many bytes a property of all these rows takes as a column; 0 for a few rows."""
         if self.count < _FEW:
             return 0
         values = self.columns.get(column_name(variable, name))
@@ -151,9 +149,8 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes these rows take; a few are not counted. What they share with others is not theirs.
-
-        Of small columns it is the size of their buffers, which Arrow tells at once; it may be a little more.
+        """About how many bytes these rows take, without domains and attributes, which rows share; 0 for a few rows.
+        Small columns count with the size of their buffers, which Arrow reports at once and which may be a little more.
         """
         if self.count < _FEW:
             return 0
@@ -163,7 +160,7 @@ class Rows:
         return self._measured(self.count)
 
     def take(self, indices: npt.NDArray[Any]) -> Rows:
-        """These rows, in this order, repeated as often as they are named."""
+        """The rows at these indices, in this order; an index that occurs twice gives its row twice."""
         numbers = {name: values[indices] for name, values in self.numbers.items()}
         columns = self.columns
         if columns:
@@ -172,7 +169,7 @@ class Rows:
         return Rows(len(indices), columns, numbers, self.domains, self.attributes)
 
     def filter(self, mask: Mask) -> Rows:
-        """The rows for which the mask holds."""
+        """The rows where the mask is true."""
         places = np.flatnonzero(mask)
         numbers = {name: values[places] for name, values in self.numbers.items()}
         columns = self.columns
@@ -194,7 +191,7 @@ class Rows:
         return Rows(self.count, {**self.columns, **columns}, self.numbers, self.domains, self.attributes)
 
     def with_numbers(self, name: str, values: npt.NDArray[Any]) -> Rows:
-        """The same rows with more numbers."""
+        """The same rows with one more array of numbers."""
         return Rows(self.count, self.columns, {**self.numbers, name: values}, self.domains, self.attributes)
 
     def without(self, names: Sequence[str]) -> Rows:
@@ -205,13 +202,13 @@ class Rows:
     def with_positions(
         self, variable: str, domain: Domain, positions: Integers, attributes: Attributes | None = None
     ) -> Rows:
-        """The same rows with one more variable, known by its positions, and what was read of its nodes."""
+        """The same rows with one more variable, given by its positions in a domain, and the columns read of its nodes."""
         numbers = {**self.numbers, position_name(variable): positions}
         known = self.attributes if attributes is None else {**self.attributes, variable: attributes}
         return Rows(self.count, self.columns, numbers, {**self.domains, variable: domain}, known)
 
     def settled(self, domains: Sequence[str], attributes: Sequence[str]) -> Rows:
-        """The same rows, with the ids of some variables and what was read of others as columns."""
+        """The same rows, with columns for the ids of the variables `domains` and for the attributes of `attributes`."""
         columns = {column_name(name, "id"): self.column(name, "id") for name in domains if name in self.domains}
         for variable in attributes:
             for full_name in self.attributes[variable].columns if variable in self.attributes else ():
@@ -258,7 +255,7 @@ class Gathered:
 
     def add(self, rows: Rows) -> None:
         """Keep more rows."""
-        # A few wide rows in each of many parts count; in a single one they would cost more to measure than to hold.
+        # A few wide rows in each of many parts add up; a single small part would cost more to measure than to hold.
         self.held += self._budget.charge(rows._measured(rows.count) if self._parts else rows.nbytes)
         self.count += rows.count
         if rows.count or not self._parts:
@@ -270,18 +267,18 @@ class Gathered:
         return self._parts[0]
 
     def replace(self, rows: Rows) -> None:
-        """Keep only these rows of them."""
+        """Drop all rows and keep these instead."""
         self.release()
         self.add(rows)
 
     def release(self) -> None:
-        """Keep nothing."""
+        """Drop all rows and release their bytes."""
         self._budget.release(self.held)
         self.held, self.count, self._parts = 0, 0, []
 
 
 def gathered(batches: Iterator[Rows], budget: Budget) -> Rows:
-    """All rows of at least one batch. Their memory is charged while they are read, not afterwards."""
+    """All rows of at least one batch as one. Their memory is charged while they are read, and released afterwards."""
     first = next(batches)
     second = next(batches, None)
     if second is None:
@@ -297,8 +294,7 @@ def gathered(batches: Iterator[Rows], budget: Budget) -> Rows:
 
 def _alike(parts: Sequence[Rows]) -> Sequence[Rows]:
     """The same rows, with columns instead of positions for each variable whose domain is not the same in all parts.
-
-    A traversal that follows an index has a domain of its own for each batch, and reads other nodes for each.
+    A traversal that follows an index has a separate domain for each batch, and reads different nodes for each.
     """
     settled = [name for name in _names(part.domains for part in parts) if not _is_one_domain(name, parts)]
     unlike = [
@@ -330,22 +326,22 @@ def _chunked(parts: Sequence[Values]) -> pa.ChunkedArray:
 
 
 def chunks_of(values: Values) -> Sequence[pa.Array]:
-    """The arrays a column is made of."""
+    """The chunks of a column as arrays; an array is its own only chunk."""
     return values.chunks if isinstance(values, pa.ChunkedArray) else (values,)
 
 
 def column_name(variable: str, name: str) -> str:
-    """How a property of a variable is called among the rows."""
+    """The name of the column of a variable's property."""
     return f"{variable}.{name}"
 
 
 def variable_type(variable: str) -> str:
-    """The column with the type of a variable that stands for nodes or edges of several types."""
+    """The name of the type column of a variable that stands for nodes or edges of several types."""
     return column_name(variable, "@type")
 
 
 def address_name(variable: str) -> str:
-    """The numbers that say where the row of a scanned node lies."""
+    """The name of the numbers with the row addresses of a scanned variable."""
     return column_name(variable, "#address")
 
 
@@ -354,15 +350,14 @@ def position_name(variable: str) -> str:
 
 
 def is_all_in_order(positions: Integers, size: int) -> bool:
-    """Whether these are all positions of a domain of this size, one after the other."""
+    """Whether these are all positions of a domain of this size, in ascending order."""
     return len(positions) == size and bool((positions == np.arange(size)).all())
 
 
 def order_by_code(codes: Integers) -> Integers:
-    """The places of codes of at least 0 in ascending order; those of equal codes in the order in which they stand.
-
-    As `np.argsort(codes, kind="stable")`, which only counts numbers of 16 bits instead of comparing them: so the codes are
-    sorted by their low bits first, then by those above.
+    """The places of non-negative codes in ascending order of the codes; equal codes keep their order.
+    The same as `np.argsort(codes, kind="stable")`, but faster: NumPy sorts 16-bit numbers by counting, so the codes are sorted
+    by their low 16 bits first, then by each next 16 bits.
     """
     order = np.argsort((codes & _LOW_BITS).astype(np.uint16), kind="stable")
     high = codes >> 16

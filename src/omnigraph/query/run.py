@@ -1,4 +1,4 @@
-"""One run of a query: what its operators share."""
+"""One run of a query: the data that its operators share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Run:
-    """The snapshot, values and the caches of one run. `now` is one instant for all of the query, in milliseconds since 1970."""
+    """The snapshot, parameters and caches of one run. `now` is the same in the whole query, in milliseconds since 1970."""
 
     view: View
     catalog: Catalog
@@ -38,11 +38,11 @@ class Run:
     now: int
     caches: Caches
     embed: Embed
-    #: What the run may take, and what it has taken.
+    #: The memory and time that the run may use, and how much of them it has used.
     budget: Budget
     #: The variables whose nodes are ranked against each other.
     ranked: frozenset[str] = frozenset()
-    #: The scores of texts that are asked for.
+    #: The bm25 scores that the plan asks for.
     scored: frozenset[Bm25] = frozenset()
     #: The scores and fused ranks of the result, which depend on all rows that match.
     compared: tuple[Bm25 | Rrf, ...] = ()
@@ -50,9 +50,9 @@ class Run:
     node_types: Mapping[str, str] = field(default_factory=dict)
     #: The columns that each projection reads, by the identity of the operator.
     shown: Mapping[int, tuple[Column, ...]] = field(default_factory=dict)
-    #: Whether notes are wanted that cost something to make.
+    #: Whether notes for `explain` are wanted although they cost time to make.
     explaining: bool = False
-    #: By the identity of the operator, since equal operators may stand in a plan twice.
+    #: The trace of each operator, by identity, since a plan may contain equal operators.
     traces: dict[int, Trace] = field(default_factory=dict)
     _opened: dict[str, Entities] = field(default_factory=dict)
     _embedded: dict[tuple[str, int, str | None], tuple[float, ...]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Run:
         return replace(self, view=view, traces={}, _opened={}, _active=[])
 
     def of(self, facts: Facts) -> Run:
-        """The same run with what the plan says as a whole; notes, opened tables and the budget are shared with this one."""
+        """The same run with the facts of a plan; it shares the notes, opened tables and budget of this run."""
         # Calling the constructor with every field, as `replace` does, is 3 % of a short traversal.
         made = object.__new__(Run)
         vars(made).update(
@@ -77,7 +77,7 @@ class Run:
         return made
 
     def value(self, constant: Constant) -> PlainValue:
-        """What a constant is worth in this run."""
+        """The plain value of a constant, a parameter or `now()` in this run."""
         match constant:
             case TypedValue():
                 return constant.value
@@ -87,7 +87,7 @@ class Run:
                 return self.now
 
     def vector_of(self, text: str, dimension: int, model: str | None) -> tuple[float, ...]:
-        """The vector of a text. A provider is asked for it once, however often a query looks at it."""
+        """The vector of a text. The embedding provider is asked once per run and text."""
         key = (text, dimension, model)
         if key not in self._embedded:
             self._embedded[key] = self.embed(*key)
@@ -109,7 +109,7 @@ class Run:
 
     @contextmanager
     def tracing(self, operator: object) -> Iterator[Trace]:
-        """Notes made inside belong to this operator; its time includes that of the operators below."""
+        """Notes made inside this context belong to `operator`; its time includes the time of the operators below it."""
         trace = self.traces.setdefault(id(operator), Trace())
         self._active.append(trace)
         start = perf_counter()
@@ -120,6 +120,6 @@ class Run:
             self._active.pop()
 
     def note(self, text: str) -> None:
-        """Something `explain` shows below the current operator."""
+        """Add a line that `explain` shows below the current operator."""
         if self._active and text not in self._active[-1].notes:
             self._active[-1].notes.append(text)

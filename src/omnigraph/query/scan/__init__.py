@@ -1,1 +1,1 @@
-"""Reading the rows of a type: what Lance answers, what is kept in memory."""
+"""Reading the rows of a type: from Lance, or from columns kept in memory."""

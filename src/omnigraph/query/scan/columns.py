@@ -1,7 +1,6 @@
-"""Columns of node tables in memory, so that a table that is read again and again is read no more.
-
-They stand in the order of the table's rows, so a node is known by its position among `TableIds`, and conditions are asked of
-the columns by the same evaluation that asks them of scanned rows.
+"""Columns of node tables kept in memory, for tables that are read again and again.
+The columns are in the order of the table's rows, so a node is known by its position in `TableIds`. Conditions on them are
+evaluated by the same code as conditions on scanned rows.
 """
 
 from __future__ import annotations
@@ -22,27 +21,27 @@ from omnigraph.query.traverse.domain import TableIds
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.widening import converted
 
-#: What reading one value of a column costs, in units of `query.cache`; measured on short texts.
+#: The cost of reading one value of a column in a scan, in units of `query.cache`; measured on short texts.
 _PER_VALUE = 0.4
-#: What one value of a row that is taken out of a table costs.
+#: The cost of reading one value of a row that is taken by its row id.
 _PER_VALUE_TAKEN = 10.0
-#: Below, a scan with conditions costs little more than its start, and an index may answer it.
+#: With fewer rows, a scan with conditions costs little more than its start-up, and an index may answer it.
 _MANY = 10_000
-#: Above, the ids alone would take too much memory.
+#: With more rows, the ids alone would take too much memory.
 _MOST = 4_000_000
-#: Conditions on the words of a text, and ranks, have indexes of their own; rows in memory answer others as fast as any index.
+#: Text search conditions and rankings have their own indexes; columns in memory answer all others as fast as any index.
 _ON_WORDS = (ir.AnyToken, ir.AllTokens, ir.FuzzyToken, ir.Nearest, ir.Bm25, ir.Rrf)
 
 
 @dataclass(frozen=True)
 class NodeColumns:
-    """Some columns of a node table, under the names that rows of a variable have."""
+    """Some columns of a node table, named `variable.property`."""
 
     ids: TableIds
     columns: Mapping[str, pa.Array]
 
     def satisfying(self, predicates: tuple[ir.Predicate, ...], rows: Integers | None, run: Run) -> Mask:
-        """For each of some rows of the table, or for all, whether they satisfy all predicates."""
+        """For each of `rows` (positions in the table; None: all rows) whether it satisfies all predicates."""
         asked = {column_name(column.variable, column.property) for one in predicates for column in ir.columns_of(one)}
         some = Rows(len(self.ids.ids), {name: self.columns[name] for name in asked})
         if rows is not None:
@@ -54,7 +53,7 @@ class NodeColumns:
 
 
 def scan_in_memory(node: ir.NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:
-    """The rows of a scan, by their positions among the ids of the table; None when its columns are not in memory."""
+    """The rows of a scan, as positions in the ids of the table; None when its columns are not in memory."""
     if not columns and not node.predicates:
         return None  # the table knows how many rows it has
     kept = columns_in_memory(node, columns, run)
@@ -69,7 +68,7 @@ def scan_in_memory(node: ir.NodePattern, columns: tuple[str, ...], run: Run) -> 
 
 
 def columns_in_memory(node: ir.NodePattern, columns: tuple[str, ...], run: Run) -> NodeColumns | None:
-    """The columns that are read and asked of a node; they are read once doing without has cost as much."""
+    """The columns that a pattern reads or filters by; None while loading them would cost more than was spent without them."""
     entities = run.nodes(node.node_type)
     asked = {column.property for predicate in node.predicates for column in ir.columns_of(predicate)}
     names = tuple(dict.fromkeys((*(name for name in columns if name != "id"), *sorted(asked))))
@@ -86,13 +85,13 @@ def columns_in_memory(node: ir.NodePattern, columns: tuple[str, ...], run: Run) 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Some rows of a table that were found otherwise."""
+    """Rows of a table that a search found, by row id and address."""
 
     row_ids: Addresses
     addresses: Addresses
 
     def read(self, entities: Entities, variable: str, columns: Sequence[str], run: Run) -> Rows:
-        """What is asked of them; small values from memory, as above."""
+        """The named columns of these rows; small values come from memory when they are kept there."""
         rows = Rows(len(self.row_ids), numbers={address_name(variable): self.addresses})
         small = [name for name in columns if name != "id" and _is_small(entities, name)]
         values = _kept(entities, small, run) if entities.rows <= _MOST else None
@@ -114,7 +113,7 @@ class Located:
 def named_columns(
     batch: pa.RecordBatch | pa.Table, entities: Entities, variable: str, columns: Sequence[str]
 ) -> dict[str, Values]:
-    """Columns of the stored table under the names rows have; a property that is not stored there is null."""
+    """Columns of a stored table, named `variable.property`; a property that the table does not hold is null."""
     named: dict[str, Values] = {}
     for name in columns:
         stored = entities.stored[name]
@@ -129,7 +128,7 @@ def named_columns(
 
 
 def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] | None:
-    """Whole columns, in the order of the ids of the table; None when they are not in memory and not worth it yet."""
+    """Whole columns, in the order of the table's ids; None when they are not in memory and not worth loading yet."""
     caches, key = run.caches, entities.table.identity
     stored = [_stored(entities, name) for name in names]
     missing = [name for name in dict.fromkeys(stored) if caches.columns.get((*key, name)) is None]
@@ -145,7 +144,7 @@ def _kept(entities: Entities, names: Sequence[str], run: Run) -> list[pa.Array] 
 
 
 def without_memory(node: ir.NodePattern, columns: Sequence[str], run: Run, rows: int | None = None) -> None:
-    """A table is read for a node; that counts towards keeping its columns. `rows`: so many are looked up, else all are read."""
+    """Count the cost of a read without columns in memory. `rows`: how many rows are looked up; None: the table is scanned."""
     entities = run.nodes(node.node_type)
     asked = {column.property for predicate in node.predicates for column in ir.columns_of(predicate)}
     if rows is None and asked and asked <= _indexed(entities, run):
@@ -156,7 +155,7 @@ def without_memory(node: ir.NodePattern, columns: Sequence[str], run: Run, rows:
 
 
 def _indexed(entities: Entities, run: Run) -> set[str]:
-    """The properties whose conditions an index answers, without reading all rows."""
+    """The properties that have a BTREE index, which answers conditions without reading all rows."""
     stored = {
         column for index in run.caches.indices(entities.table) if index.kind == "BTREE" for column in index.columns
     }
@@ -164,7 +163,7 @@ def _indexed(entities: Entities, run: Run) -> set[str]:
 
 
 def _is_keepable(node: ir.NodePattern, names: tuple[str, ...], entities: Entities, run: Run) -> bool:
-    """Whether the columns are small values, and nothing is asked of the rows but plain conditions."""
+    """Whether the columns hold small values only, and the pattern has plain conditions only."""
     if node.variable in run.ranked or node.distances or node.lookup is not None:
         return False
     if entities.rows > _MOST or (node.predicates and entities.rows < _MANY):

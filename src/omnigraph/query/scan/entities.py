@@ -1,4 +1,4 @@
-"""The tables of one snapshot as the schema names them now: what the engine reads from."""
+"""The tables of one snapshot under the names of the current schema, as the engine reads them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from omnigraph.storage.tables.table import Table
 from omnigraph.values.columns import PROPERTY_ID, arrow_type
 from omnigraph.values.widening import convertible
 
-#: What every table has besides the properties of its type.
+#: The columns a table may have besides the properties of its type.
 _FIXED = ("id", "src", "dst")
 
 
-#: What `stored_columns` said about the open tables: they never move, and a schema is replaced as a whole.
+#: The results of `stored_columns` for open tables. They stay valid: a table version and a schema never change in place.
 _STORED: WeakKeyDictionary[Table, tuple[NodeType | EdgeType, Mapping[str, str | None], Mapping[str, pa.DataType]]] = (
     WeakKeyDictionary()
 )
@@ -40,13 +40,13 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """One type and its table. `stored` says under which name a property lies there, None when it does not."""
+    """One type and its table. `stored`: the name of each property's column in the table; None when the table has none."""
 
     entity: NodeType | EdgeType
     entry: TableEntry
     table: Table
     stored: Mapping[str, str | None]
-    #: The properties that lie there in another type than today's, which an older snapshot may have: the type they are read as.
+    #: The properties that an older table holds in another type than the schema's, with the Arrow type they are converted to.
     retyped: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def kind(self, name: str) -> PropType:
@@ -79,7 +79,7 @@ def _open(view: View, entity: NodeType | EdgeType) -> Entities:
 
 
 def stored_columns(entity: NodeType | EdgeType, table: Table) -> dict[str, str | None]:
-    """Columns are found by their property's stable id: an older snapshot has them under older names, or not at all."""
+    """The table's column of each property, by stable id: an older table may have it under an older name, or not (None)."""
     schema = table.schema
     by_id = {(field.metadata or {}).get(PROPERTY_ID): field.name for field in schema}
     names: dict[str, str | None] = {name: name for name in _FIXED if name in schema.names}
@@ -91,7 +91,7 @@ def stored_columns(entity: NodeType | EdgeType, table: Table) -> dict[str, str |
 def retyped_columns(
     entity: NodeType | EdgeType, table: Table, stored: Mapping[str, str | None]
 ) -> dict[str, pa.DataType]:
-    """The properties that a table holds in a type that was widened since, or narrowed back, with the type of today."""
+    """The properties whose type was widened or narrowed since the table was written, with their current Arrow type."""
     found: dict[str, pa.DataType] = {}
     for name, declared in entity.properties.items():
         column = stored[name]

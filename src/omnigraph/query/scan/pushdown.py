@@ -1,5 +1,4 @@
-"""Which predicates a scan can answer by itself, as expressions Lance understands and finds indexes for.
-
+"""The predicates that a scan can answer itself, as expressions for which Lance can use indexes.
 Values are bound as typed scalars of the column's own type, never written into a text.
 """
 
@@ -21,14 +20,14 @@ from omnigraph.storage.tables.table import Filter
 from omnigraph.values.compare import EXCHANGED, UNSIGNED, Comparison, Nothing, coerce, condition, scan_filter
 
 NEVER = pc.scalar(False)
-#: How many conditions a scan is given; the others are asked of its rows. What Lance is sent grows with the square of their
-#: number: 16 conditions are planned in 1 ms, 200 would take 100 ms.
+#: A scan gets at most so many conditions; the others are evaluated on its rows. Lance's planning time grows with the square
+#: of their number: 16 conditions are planned in 1 ms, 200 would take 100 ms.
 MOST_PUSHED = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """`filter` is what the scan answers, `rest` what is asked of its rows; `never`: no row can fit."""
+    """`filter`: the condition for the scan. `rest`: the predicates to evaluate on its rows. `never`: no row can match."""
 
     filter: Filter | None
     rest: tuple[ir.Predicate, ...]
@@ -37,10 +36,9 @@ class Pushed:
 
 
 def push(predicates: tuple[ir.Predicate, ...], entities: Entities, run: Run, *, texts: bool = True) -> Pushed:
-    """Split predicates on one variable into those a scan of its table answers and the rest.
-
-    Some conditions exist only as text, which can not be combined with expressions: they are pushed when all are such,
-    unless `texts` says that the scan has an expression of its own.
+    """Split predicates on one variable into a filter for the scan of its table and the remaining predicates.
+    Some conditions exist only as text, which can not be combined with expressions. They are pushed only when all conditions
+    are texts. `texts=False`: none are pushed, because the scan has an expression of its own.
     """
     conditions = {predicate: _condition(predicate, entities, run) for predicate in predicates}
     if any(condition is NEVER for condition in conditions.values()):
@@ -62,7 +60,7 @@ def push(predicates: tuple[ir.Predicate, ...], entities: Entities, run: Run, *, 
 
 
 def _most_selective(predicates: Iterable[ir.Predicate], entities: Entities, run: Run) -> list[ir.Predicate]:
-    """The predicates a scan gains most from: on indexed properties before others, and there equality before ranges."""
+    """The MOST_PUSHED predicates that help a scan most: those on indexed properties first, then equality before ranges."""
     indexed = {column for index in run.caches.indices(entities.table) for column in index.columns}
 
     def rank(predicate: ir.Predicate) -> tuple[bool, bool]:
@@ -73,12 +71,12 @@ def _most_selective(predicates: Iterable[ir.Predicate], entities: Entities, run:
 
 
 def _all(conditions: list[Filter]) -> pc.Expression | None:
-    """Expressions, all of which must hold."""
+    """The conjunction of conditions; None when there are none."""
     return _balanced(conditions, pc.and_kleene) if conditions else None
 
 
 def _balanced(conditions: list[Filter], join: Callable[[Filter, Filter], pc.Expression]) -> pc.Expression:
-    """Expressions joined as a balanced tree: Arrow's Substrait doubles with every level of nesting."""
+    """Conditions joined as a balanced tree, since the size of Arrow's Substrait doubles with every level of nesting."""
     while len(conditions) > 1:
         pairs = zip(conditions[::2], conditions[1::2], strict=False)
         odd = conditions[-1:] if len(conditions) % 2 else []
@@ -97,7 +95,7 @@ def _condition(predicate: ir.Predicate, entities: Entities, run: Run) -> Filter 
 
 def _answered(predicate: ir.Predicate, entities: Entities, run: Run) -> Filter | None:
     if entities.retyped and any(column.property in entities.retyped for column in ir.columns_of(predicate)):
-        # The table holds values of another type; they are compared when they are read.
+        # The table holds values of another type; they are compared after they are read and converted.
         return None
     match predicate:
         case TypedValue():
@@ -132,7 +130,7 @@ def _answered(predicate: ir.Predicate, entities: Entities, run: Run) -> Filter |
 
 
 def _any(predicate: ir.Or, entities: Entities, run: Run) -> Filter | None:
-    """Alternatives, when the scan can answer each of them."""
+    """The filter of an `or`; None unless the scan can answer every alternative."""
     parts = [_condition(part, entities, run) for part in predicate.operands]
     conditions = [part for part in parts if part is not NEVER]
     if not conditions:
@@ -152,7 +150,7 @@ def _every(predicate: ir.And, entities: Entities, run: Run) -> Filter | None:
 
 
 def _one_of(column: ir.Column, listed: PlainValue, entities: Entities) -> Filter | None:
-    """`column in list`; an index answers it."""
+    """The filter of `column in list`, which an index can answer; None for unsigned columns."""
     name = entities.stored[column.property]
     values = None if not isinstance(listed, tuple) else listed_values(column.type, listed)
     if name is None or not values:
@@ -160,7 +158,7 @@ def _one_of(column: ir.Column, listed: PlainValue, entities: Entities) -> Filter
     if pa.types.is_unsigned_integer(values.type):
         return None
     if pa.types.is_floating(values.type) and pc.any(pc.equal(values, 0)).as_py():
-        # An index tells -0 from 0.
+        # An index distinguishes -0 from 0, so both are asked for.
         values = pa.concat_arrays([values, pa.array([-0.0], values.type)])
     return pc.field(name).isin(values)
 
@@ -189,7 +187,7 @@ def _comparison(column: ir.Column, operator: str, value: PlainValue, entities: E
 
 
 def _starts_with(column: ir.Column, prefix: PlainValue, entities: Entities) -> pc.Expression:
-    """A range, which a BTREE answers: from the prefix up to the next text that does not start with it."""
+    """`starts_with` as a range, which a BTREE answers: from the prefix up to the next text without this prefix."""
     name = entities.stored[column.property]
     if name is None or prefix is None:
         return NEVER

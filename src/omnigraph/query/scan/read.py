@@ -1,4 +1,4 @@
-"""Reading nodes and edges: the columns somebody needs of the rows that fit, as rows of bindings."""
+"""Reading nodes and edges: the needed columns of the matching rows, as rows of bindings."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from omnigraph.values.columns import arrow_type
 from omnigraph.values.compare import Comparison, coerce
 from omnigraph.values.identity import derive_ids
 
-#: Larger than the default of a table read: queries stream through, and fewer batches cost less.
+#: Larger than the default of a table read: queries stream their batches, and fewer batches cost less.
 _BATCH_ROWS = 65536
-#: What reading and sorting one id of a node table costs, in units of `query.cache`.
+#: The cost of reading and sorting one id of a node table, in units of `query.cache`.
 _PER_ID_READ = 3.5
-#: Steps of a loop that filtering a row takes about as long as.
+#: Filtering a row takes about as long as so many steps of a loop.
 _STEPS_PER_ROW = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Which rows of a table are wanted and which of their columns."""
+    """The rows and columns that are wanted of a table."""
 
     entities: Entities
     variable: str
     columns: tuple[str, ...]
     predicates: tuple[Predicate, ...] = ()
-    #: Only rows that have one of these values in a column; a lookup through the index on it.
+    #: A column and values: only rows with one of these values, looked up through the index on the column.
     among: tuple[str, pa.Array] | None = None
     limit: int | None = None
-    #: Where each row lies is wanted too; with the id it always is.
+    #: Whether row addresses are wanted; they are always read together with the id.
     located: bool = False
-    #: Distances that are wanted of the rows; their vectors are read and dropped batch by batch.
+    #: The vector distances to compute for each row; the vectors are dropped after each batch.
     distances: tuple[Nearest, ...] = ()
-    #: Only rows of these fragments: the share of one task among several.
+    #: Only rows of these Lance fragments: the share of one task. None: all fragments.
     fragments: tuple[int, ...] | None = None
 
     @property
@@ -61,12 +61,12 @@ class Request:
 
 
 def scan_nodes(node: NodePattern, run: Run, limit: int | None = None) -> Rows:
-    """One row for each node that fits a pattern; at most `limit` of them."""
+    """One row for each node that matches a pattern; at most `limit` rows."""
     return gathered(scan_batches(node, run, limit), run.budget)
 
 
 def scan_batches(node: NodePattern, run: Run, limit: int | None = None, first: int | None = None) -> Iterator[Rows]:
-    """The same in batches. `first`: so many rows may be enough."""
+    """`scan_nodes` in batches. `first`: about so many rows may be enough, so the first batch is small."""
     entities = run.nodes(node.node_type)
     columns = node_columns(node, run)
     among: tuple[str, pa.Array] | None = None
@@ -98,7 +98,7 @@ def scan_batches(node: NodePattern, run: Run, limit: int | None = None, first: i
 
 
 def share_of_nodes(node: NodePattern, run: Run, fragments: tuple[int, ...] | None) -> Request:
-    """The rows of a pattern in some fragments; the only node with a key is looked up, wherever it lies."""
+    """The request for the rows of a pattern in some fragments; a pattern with a key looks its node up in all fragments."""
     entities = run.nodes(node.node_type)
     columns = node_columns(node, run)
     if node.lookup is not None:
@@ -108,7 +108,7 @@ def share_of_nodes(node: NodePattern, run: Run, fragments: tuple[int, ...] | Non
 
 
 def sliced(rows: Rows, budget: Budget) -> Iterator[Rows]:
-    """Rows that are in memory already, in batches."""
+    """Rows that are in memory, cut into batches of the budget's size."""
     if rows.count <= budget.rows:
         yield rows
         return
@@ -118,10 +118,9 @@ def sliced(rows: Rows, budget: Budget) -> Iterator[Rows]:
 
 
 def _with_scores(rows: Rows, variable: str, run: Run) -> Rows:
-    """The rows with those scores of theirs that depend on which rows they are compared with.
-
-    An index gives a text the same score whatever the other rows are. Texts it does not know yet are compared with each
-    other, and with all that the scan has found: a step after it must not change a score.
+    """The rows with their bm25 scores, when the index does not cover all rows.
+    The index scores a text independently of the other rows. Texts that it does not cover are scored against each other, over
+    all rows of the scan; the scores are computed here, because a later step that drops rows must not change them.
     """
     for score in run.scored:
         if score.field.variable == variable and rows.has(variable, score.field.property):
@@ -131,12 +130,12 @@ def _with_scores(rows: Rows, variable: str, run: Run) -> Rows:
 
 
 def _having(id_: str | None) -> tuple[str, pa.Array]:
-    """What a request says about rows with this id, or with none."""
+    """The `among` of a request for the row with this id; no rows when the id is None."""
     return "id", pa.array([] if id_ is None else [id_], pa.string())
 
 
 def _found_id(entities: Entities, variable: str, id_: str, run: Run) -> Rows:
-    """The node with this id, if there is one: from the table, or from memory once asking it has cost as much."""
+    """The node with this id, or no rows: read from the table, or from memory once look-ups have cost as much as loading."""
     key = entities.table.identity
     if run.caches.by_id.get(key) is None and run.caches.spending.of(key) < _PER_ID_READ * entities.rows:
         run.caches.spending.add(key, LOOKUP)
@@ -148,7 +147,7 @@ def _found_id(entities: Entities, variable: str, id_: str, run: Run) -> Rows:
 
 
 def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:
-    """What is read of a node: what the plan says, and the id where nodes are compared."""
+    """The columns to read of a node: the plan's, and the id when a ranking compares nodes of this variable."""
     properties = run.nodes(node.node_type).entity.properties
     columns = node.columns
     if columns is None:
@@ -157,12 +156,12 @@ def node_columns(node: NodePattern, run: Run) -> tuple[str, ...]:
 
 
 def _lookup_id(node: NodePattern, entities: Entities, run: Run) -> str | None:
-    """The id of the only node that can have this key, or none when no node can."""
+    """The id of the only node that can have this key; None when no node can."""
     assert node.lookup is not None
     names = ("id",) if node.lookup_by_id else node.key
     values = [plain(run.value(value)) for value in node.lookup]
     if len(names) == 1 and entities.kind(names[0]).scalar is Scalar.STRING:
-        # A text that is a key is the id.
+        # A key of one text property is the id itself.
         return None if values[0] is None else str(values[0])
     columns = {}
     for name, value in zip(names, values, strict=True):
@@ -179,7 +178,7 @@ def read(request: Request, run: Run) -> Rows:
 
 
 def read_batches(request: Request, run: Run, first: int | None = None) -> Iterator[Rows]:
-    """The rows of a request in batches, at least one, which may be empty. `first`: so many rows may be enough."""
+    """The rows of a request in at least one batch, which may be empty. `first`: about so many rows may be enough."""
     pushed = push(request.predicates, request.entities, run, texts=request.among is None)
     if pushed.never or request.limit == 0:
         yield _empty(request)
@@ -190,7 +189,7 @@ def read_batches(request: Request, run: Run, first: int | None = None) -> Iterat
         count = _count(request.entities, pushed.filter, run)
         yield Rows(count if request.limit is None else min(count, request.limit))
         return
-    # Batches of the size that an operator makes; where few rows may be enough, the first is what is read first.
+    # Small scan batches are gathered to the batch size of operators; with `first`, the first one is yielded at once.
     gathering = Gathered(run.budget)
     wanted = request.limit
     made = False
@@ -222,14 +221,14 @@ def _count(entities: Entities, filter_: Filter | None, run: Run) -> int:
 
 
 def read_parts(request: Request, run: Run) -> Iterator[Rows]:
-    """The rows of a request as a stream."""
+    """The rows of a request as they are read, batch by batch; possibly no batch at all."""
     pushed = push(request.predicates, request.entities, run, texts=request.among is None)
     if not pushed.never:
         yield from _parts(request, pushed, run)
 
 
 def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
-    """Batch by batch, so that what does not fit is dropped before the next is read."""
+    """The rows of a request, filtered batch by batch, so that rows that do not match are dropped before the next read."""
     variable = request.variable
     asked = {column.property for predicate in pushed.rest for column in columns_of(predicate)}
     asked |= {distance.field.property for distance in request.distances}
@@ -249,12 +248,12 @@ def _parts(request: Request, pushed: Pushed, run: Run) -> Iterator[Rows]:
 def _batches(
     request: Request, pushed: Pushed, needed: tuple[str, ...], run: Run
 ) -> Iterator[tuple[pa.RecordBatch, tuple[Predicate, ...]]]:
-    """The batches of a table, each with the predicates that are still to be asked of it."""
+    """The batches of a table, each with the predicates that still have to be evaluated on it."""
     table = request.entities.table
     stored = [name for name in map(request.entities.stored.__getitem__, needed) if name is not None]
-    # Without any column the address keeps the number of rows.
+    # A batch without columns would lose its row count, so the address is read.
     addresses = request.addresses or not stored
-    # A share of a table is read as it lies: an index would answer for all of it.
+    # Some fragments of a table are scanned: an index would answer for all fragments.
     text = None if request.fragments is not None else indexed_text(pushed.rest, request.entities, run)
     for filter_ in _filters(request, pushed):
         if text is None:
@@ -303,7 +302,7 @@ def _empty(request: Request) -> Rows:
 
 
 def _note(request: Request, pushed: Pushed, run: Run) -> None:
-    """What `explain` says about this read: what is pushed down, and which indexes Lance plans to use for it."""
+    """Notes for `explain`: the predicates that are pushed down, and the indexes that Lance plans to use."""
     if not run.explaining:
         return
     if pushed.shown:
@@ -320,7 +319,7 @@ _PLANNED_INDEX = re.compile(r"\]@(?P<name>\w+)\((?P<kind>\w+)\)")
 
 
 def planned_indexes(table: Table, filter_: Filter) -> list[str]:
-    """The indexes in Lance's own plan of a filtered scan."""
+    """The names and kinds of the indexes in Lance's plan of a filtered scan."""
     with translated(str(table.location), "plan"):
         plan = table.dataset.scanner(columns=["id"], filter=filter_).explain_plan()
     return [f"{found['name']} ({found['kind'].upper()})" for found in _PLANNED_INDEX.finditer(plan)]

@@ -1,4 +1,4 @@
-"""Whole columns of a table, read to be kept."""
+"""Whole columns of a table, read to be kept in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.query.rows import Addresses
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 
-#: What the columns that are read at a time may take; what takes more is not kept.
+#: The most bytes of the columns that are read together; larger columns are not kept.
 MOST_BYTES = 64 * 1024 * 1024
 _BATCH_ROWS = 65536
 
@@ -25,12 +25,12 @@ class TableColumn:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
+        """The bytes of the values; 0 when they are not kept."""
         return 0 if self.values is None else int(self.values.nbytes)
 
 
 def read_table_columns(table: Table, names: Sequence[str]) -> dict[str, TableColumn]:
-    """Some columns of a table."""
+    """Read some columns of a table together; all of them are None when together they exceed MOST_BYTES."""
     batches: list[pa.RecordBatch] = []
     held = 0
     for batch in table.scan(names, batch_size=_BATCH_ROWS, with_row_address=True):
@@ -47,7 +47,7 @@ def read_table_columns(table: Table, names: Sequence[str]) -> dict[str, TableCol
 
 
 def in_row_order(addresses: Addresses) -> tuple[npt.NDArray[np.intp] | None, Addresses]:
-    """How scanned rows are brought into the order of the table, None when they are in it, and their addresses then."""
+    """The indices that sort scanned rows by address (None when they are sorted already), and the sorted addresses."""
     if bool((addresses[1:] > addresses[:-1]).all()):
         return None, addresses
     order = np.argsort(addresses, kind="stable")

@@ -1,1 +1,1 @@
-"""Search: which texts match, how well they do, and how near vectors are."""
+"""Search: matching of texts, bm25 scores, vector distances, and best-first scans."""

@@ -1,7 +1,6 @@
-"""The one analyser of texts: words, lower case, English stems, no stop words, plain ASCII letters.
-
-It says which rows match. An index is built with the same settings (`INDEX_OPTIONS`), so a row that no index covers yet
-matches exactly as it will later.
+"""The analyser of texts: words, lower case, English stems, no stop words, plain ASCII letters.
+It turns texts into tokens. An index is built with the same settings (`INDEX_OPTIONS`), so a row that no index covers yet
+matches exactly as it does once the index covers it.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ STOP_WORDS = frozenset(
         "with",
     ]
 )
-#: What an inverted index must be built with to analyse texts as this module does.
+#: The options with which an inverted index analyses texts as this module does.
 INDEX_OPTIONS: dict[str, Any] = {
     "base_tokenizer": "simple",
     "language": "English",
@@ -61,13 +60,13 @@ INDEX_OPTIONS: dict[str, Any] = {
     "custom_stop_words": sorted(STOP_WORDS),
 }
 
-#: A longer word is no word but data, and is not searched. Counted in bytes, as the index does.
+#: Words of so many bytes or more are data, not words, and are not searched. Counted in bytes, as the index does.
 _LONGEST = 40
 _WORD = re.compile(r"[^\W_]+")
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of a text, in order, repeated as often as they occur."""
+    """The tokens of a text, in order, each as often as it occurs."""
     found = (_token(word) for word in _WORD.findall(text))
     return [token for token in found if token is not None]
 
@@ -89,7 +88,7 @@ def _stemmer() -> Any:
 
 
 def _fold(word: str) -> str:
-    """Letters without their marks where that leaves an ASCII letter."""
+    """The word with accented letters replaced by plain ASCII letters where there is one."""
     if word.isascii():
         return word
     return "".join(_fold_letter(letter) for letter in word)
@@ -101,5 +100,5 @@ def _fold_letter(letter: str) -> str:
     return _LIGATURES.get(letter, plain if plain.isascii() else letter)
 
 
-#: Letters that Unicode does not take apart but that have a usual ASCII spelling.
+#: Letters that Unicode does not decompose but that have a usual ASCII spelling.
 _LIGATURES = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"}

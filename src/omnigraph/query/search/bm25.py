@@ -1,4 +1,4 @@
-"""bm25: how well texts answer a query, by how rare its tokens are and how often a text holds them."""
+"""bm25 scores: how well texts match a query, by the rarity of its tokens and how often a text contains them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _B = 0.75
 
 
 def bm25(ranking: Bm25, texts: pa.Array, run: Run) -> pa.Array:
-    """The score of each text among these texts; 0 for one that is null or holds no token of the query."""
+    """The score of each text, relative to these texts; 0 for a null text or a text without a token of the query."""
     query = run.value(ranking.query)
     assert query is None or isinstance(query, str)
     wanted = dict.fromkeys(tokens(query)) if query else {}
@@ -45,7 +45,7 @@ def bm25(ranking: Bm25, texts: pa.Array, run: Run) -> pa.Array:
     return pa.array(total[places])
 
 
-# bm25 through an inverted index, for rows that were scanned: most texts are then never analysed.
+# bm25 through an inverted index, for rows that were scanned: texts that the index covers are not analysed here.
 
 
 #: The fragment of a row is in the upper half of its address.
@@ -53,9 +53,8 @@ _FRAGMENT_SHIFT = np.uint64(32)
 
 
 def indexed_bm25(ranking: Bm25, rows: Rows, run: Run, *, only_when_behind: bool = False) -> pa.Array | None:
-    """The score of each row by the index, and by our own analysis where the index does not reach.
-
-    None without an index, or when it is asked `only_when_behind` and knows all rows.
+    """The score of each row: from the index, or computed by `bm25` for rows that the index does not cover.
+    None without an index, and with `only_when_behind` also when the index covers all rows.
     """
     variable, name = ranking.field.variable, ranking.field.property
     node_type = run.node_types.get(variable)
@@ -85,7 +84,7 @@ def indexed_bm25(ranking: Bm25, rows: Rows, run: Run, *, only_when_behind: bool 
 
 
 def inverted_index(entities: Entities, name: str, run: Run) -> TableIndex | None:
-    """The inverted index on a property."""
+    """The inverted index on a property, or None."""
     column = entities.stored[name]
     found = (index for index in run.caches.indices(entities.table) if index.kind == "INVERTED")
     return next((index for index in found if index.columns == (column,)), None)

@@ -1,8 +1,7 @@
-"""The best by two rankings at once: the best of either are asked for, more of them until the first rows are settled.
-
-The order is that of the ranks among all rows that match. Beyond its list a ranking is only known within bounds; where the
-bounds leave the order of the first rows open, more is asked for. An index that may overlook rows anyway is not asked again:
-what it leaves open is decided by what is most likely, always in the same way.
+"""The best rows of two fused rankings: the best nodes of each are fetched, and more of them until the top rows are settled.
+The fused score uses the ranks among all matching rows. The rank of a node outside of a fetched list is known only within
+bounds. Where the bounds leave the order of the top rows open, longer lists are fetched. An approximate index may overlook rows
+anyway and is not asked again: the order that it leaves open is decided by expected scores, always in the same way.
 """
 
 from __future__ import annotations
@@ -33,30 +32,30 @@ from omnigraph.query.search.rank_lists import (
 )
 from omnigraph.query.search.scores import fusion_k, score_name
 
-#: Shorter lists cost as much.
+#: The shortest list that is fetched; a shorter one costs as much. Also the most nodes that are looked up one by one.
 _FEWEST = 1024
-#: Where the best of either ranking would be half of the nodes, all of them are compared instead.
+#: When a list would have at least 1/_PART of the nodes, all nodes are compared instead.
 _PART = 2
-#: Of so many times the rows that are wanted, distances are computed again where those of an index are inexact.
+#: An index with inexact distances: the true distances of so many times `limit` nodes are computed.
 _HEAD = 4
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """The best nodes of two rankings, as rows without the columns that are read only for the final rows."""
+    """The best nodes of two rankings, as rows without the columns that are read only for the final rows (`columns`)."""
 
     plan: FusedScan
     k: int
     lists: tuple[RankList, RankList]
     columns: tuple[str, ...]
-    #: An index may have overlooked some.
+    #: Whether an index may have overlooked nodes.
     approximate: bool
-    #: Up to which rank ties are told apart.
+    #: Ties are resolved by id up to this rank.
     resolved: float
     rows: Rows
 
     def settle(self, found: Rows, run: Run) -> Rows | None:
-        """The first of the rows that steps have left, with their score; None when more must be known."""
+        """The top rows of `found`, the rows left by later steps, with their scores; None when longer lists are needed."""
         listed = found.numbers[_row_name(self.plan)]
         nodes, first_rows, inverse = np.unique(listed, return_index=True, return_inverse=True)
         limit = self.plan.limit
@@ -71,7 +70,7 @@ class Fusion:
         score, largest, unseen = fused(left, right, self.k)
         first = settled(score, largest, unseen, limit)
         if first is None and self.approximate:
-            # More of what may have been overlooked is no more exact.
+            # Longer lists of an approximate index would be no more exact.
             least, score = score, expected(left, right, self.k)
             first = likely(score, least, unseen, limit)
         if first is None:
@@ -81,7 +80,7 @@ class Fusion:
         return self._read(rows.with_numbers(score_name(self.plan.ranking), scores), run)
 
     def _id_order(self, found: Rows, nodes: Addresses, first_rows: npt.NDArray[np.int64], run: Run) -> IdOrder:
-        """How nodes of the rows that were found are ordered by id. Ids are looked up where they were not read."""
+        """A function that orders nodes of the found rows by id; ids that were not read are looked up."""
         entities, variable = run.nodes(self.plan.node.node_type), self.plan.node.variable
 
         def order(rows: Addresses) -> npt.NDArray[np.int64]:
@@ -97,7 +96,7 @@ class Fusion:
         return order
 
     def _read(self, rows: Rows, run: Run) -> Rows:
-        """The rows with the columns that were not read before."""
+        """The rows with the columns that were not read yet."""
         entities, variable = run.nodes(self.plan.node.node_type), self.plan.node.variable
         late = tuple(name for name in self.columns if not rows.has(variable, name))
         if not late:
@@ -110,12 +109,12 @@ class Fusion:
 def fuse_best(
     plan: FusedScan, columns: tuple[str, ...], steps: Sequence[Plan], widening: int, run: Run
 ) -> Fusion | None:
-    """The best of two rankings; None when all nodes must be compared: no index, or nearly all would be asked for."""
+    """The best of two rankings; None when all nodes must be compared: without an index, or when the lists would be too long."""
     entities, k = run.nodes(plan.node.node_type), fusion_k(plan.ranking, run)
     if not plan.limit:
         return None
     approximate = any(is_approximate(plan.node, rank, run) for rank in (plan.ranking.left, plan.ranking.right))
-    # So long that a rank beyond either list can not undo what the other says about two neighbours among the first.
+    # So long that the unknown rank in one list can not reverse the order of two neighbours at the top of the other list.
     enough = _PART * plan.limit if approximate else (k + plan.limit) ** 2
     count = max(_FEWEST, enough) * widening
     if count * _PART > entities.rows:
@@ -132,7 +131,7 @@ def fuse_best(
     if not steps:
         return fusion
     if all(isinstance(step, Expand) for step in steps):
-        # Steps along edges count with positions.
+        # Steps along edges need positions.
         ids = run.caches.table_ids(entities.table, entities.rows, run.budget)
         return replace(fusion, rows=rows.with_positions(variable, ids, ids.positions_at(addresses)))
     return replace(fusion, rows=fusion._read(rows, run))
@@ -141,7 +140,7 @@ def fuse_best(
 def _looked_up(
     bounds: Bounds, ranks: RankList, nodes: Addresses, chosen: npt.NDArray[np.bool_], approximate: bool
 ) -> Bounds:
-    """The bounds with what is known of chosen nodes that are not in the list: whether they have a rank at all."""
+    """The bounds, tightened for chosen nodes outside of the list by looking up whether they have a rank at all."""
     open_ = np.flatnonzero(chosen & np.isinf(bounds.worst) & np.isfinite(bounds.best))
     if not len(open_) or len(open_) > _FEWEST or (approximate and not ranks.everywhere):
         return bounds

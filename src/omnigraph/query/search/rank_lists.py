@@ -1,4 +1,4 @@
-"""The best nodes of one ranking as an index gives them: where their rows are and which of them tie, nothing else."""
+"""The best nodes of one ranking as an index returns them: row ids, addresses and ties, no other columns."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter
 from omnigraph.storage.tables.unshared import ROW_ID
 
-#: The order of some rows by the ids of their nodes, as numbers that can be compared.
+#: For some rows, numbers that sort as the ids of their nodes do.
 IdOrder = Callable[[Addresses], npt.NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
 class RankList:
-    """Nodes by the ids and addresses of their rows, best first. Nodes with equal numbers in `groups` tie.
-
-    `complete`: no other node has a rank. Otherwise there may be more that tie with the last ones. `present` says which
-    of some nodes outside of the list have a rank, `everywhere` that all do; `most` is how many nodes there are.
+    """Nodes by row id and row address, best first. Nodes with equal numbers in `groups` tie.
+    `complete`: no other node has a rank; otherwise other nodes may tie with the last nodes of the list. `most`: how many nodes
+    the table has. `present(nodes)`: for each node outside of the list whether it has a rank; `everywhere`: all nodes have one.
     """
 
     rows: Addresses
@@ -41,9 +40,8 @@ class RankList:
     everywhere: bool = False
 
     def bounds(self, nodes: Addresses, id_order: IdOrder, resolved: float) -> Bounds:
-        """The ranks of some nodes, in ascending order of their rows, when only these are compared with each other.
-
-        Nodes that tie are told apart by id if they can have one of the first `resolved` ranks.
+        """The bounds of the ranks of `nodes` (ascending row ids), when only these nodes are compared with each other.
+        Ties are resolved by id for nodes that can have one of the first `resolved` ranks.
         """
         places = np.searchsorted(nodes, self.rows)
         there = nodes[np.minimum(places, len(nodes) - 1)] == self.rows if len(nodes) else np.zeros(0, np.bool_)
@@ -67,7 +65,7 @@ class RankList:
 
 
 def is_approximate(node: NodePattern, ranking: Nearest | Bm25, run: Run) -> bool:
-    """Whether the list of a ranking may lack nodes that are among the best."""
+    """Whether the list of a ranking may miss nodes that are among the best."""
     entities = run.nodes(node.node_type)
     column = entities.stored[ranking.field.property]
     index = None if column is None or isinstance(ranking, Bm25) else vector_index(entities, column, run)
@@ -75,9 +73,8 @@ def is_approximate(node: NodePattern, ranking: Nearest | Bm25, run: Run) -> bool
 
 
 def rank_list(node: NodePattern, ranking: Nearest | Bm25, count: int, exact: int, run: Run) -> RankList | None:
-    """The best nodes of a ranking; None when there is no index for it, or a condition that a search can not know.
-
-    Of an approximate index, the first `exact` nodes are put in the order of their true distances.
+    """The best `count` nodes of a ranking; None without an index, or with a condition that Lance's search can not apply.
+    The first `exact` nodes of an index with inexact distances are put in the order of their true distances.
     """
     entities = run.nodes(node.node_type)
     pushed = push(node.predicates, entities, run)
@@ -110,13 +107,13 @@ def _best_vectors(
         ).to_table()
     values = found["_distance"].to_numpy()
     if ranking.metric == "cosine" and not (values < 1.0).all():
-        # A vector without direction is in no index for directions, and lies at right angles to all others.
+        # A zero vector is in no cosine index, and has the distance 1 to every vector: farther nodes could come after it.
         return None
     order = np.argsort(values, kind="stable")
     order = order[np.isfinite(values[order])]
     rows, groups = found[ROW_ID].to_numpy()[order], _groups(values[order])
     if len(groups) and (index.kind != "IVF_FLAT" or ranking.metric == "cosine"):
-        # Such an index knows distances by shortened vectors, or up to an error that tells equal directions apart.
+        # Such an index has distances of compressed vectors, or rounding errors that break ties of equal directions.
         head = int(np.searchsorted(groups, groups[min(exact, len(groups)) - 1], side="right"))
         vectors = entities.table.take_row_ids(rows[:head], [column])[column].combine_chunks()
         measured = distances(vectors, vector, ranking.metric).to_numpy(zero_copy_only=False)
@@ -154,18 +151,18 @@ def _best_texts(ranking: Bm25, entities: Entities, filter_: Filter | None, count
 
 
 def _groups(values: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
-    """Equal numbers for equal values that follow each other, rising from 0."""
+    """The number of each run of equal values, from 0 upwards."""
     if not len(values):
         return np.zeros(0, np.int64)
     return np.cumsum(np.concatenate([[False], values[1:] != values[:-1]]), dtype=np.int64)
 
 
 def among_rows(rows: Addresses) -> str:
-    """The condition that a row is one of these: read directly, without a scan."""
+    """A Lance condition that selects these row ids; Lance reads them directly, without a scan."""
     return f"{ROW_ID} in ({', '.join(map(str, rows.tolist()))})"
 
 
-# How far a fused order is settled when only the best of two rankings are known.
+# Bounds of fused scores when only the best nodes of two rankings are known.
 
 
 Numbers = npt.NDArray[np.float64]
@@ -173,9 +170,8 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The best and the worst rank that each of some nodes can have in one ranking; infinite when it has none.
-
-    `unseen` is the best rank that a node outside of them can have.
+    """The best and the worst rank that each of some nodes can have in one ranking; infinite when it has no rank.
+    `unseen` is the best rank that any other node can have.
     """
 
     best: Numbers
@@ -183,7 +179,7 @@ class Bounds:
     unseen: float
 
     def with_worst(self, nodes: npt.NDArray[np.int64], worst: float) -> Bounds:
-        """The same with the worst rank that some nodes can have; infinite: they have no rank at all."""
+        """The same bounds with a new worst rank for some nodes; infinite means that they have no rank at all."""
         best, last = self.best.copy(), self.worst.copy()
         last[nodes] = worst
         if np.isinf(worst):
@@ -192,14 +188,14 @@ class Bounds:
 
 
 def fused(left: Bounds, right: Bounds, k: int) -> tuple[Numbers, Numbers, float]:
-    """The least and the largest score of each node, and the largest of one that was not seen."""
+    """The least and the largest possible score of each node, and the largest possible score of any other node."""
     least = 1.0 / (k + left.worst) + 1.0 / (k + right.worst)
     largest = 1.0 / (k + left.best) + 1.0 / (k + right.best)
     return least, largest, 1.0 / (k + left.unseen) + 1.0 / (k + right.unseen)
 
 
 def expected(left: Bounds, right: Bounds, k: int) -> Numbers:
-    """The score of each node when any rank between its bounds is as likely as any other."""
+    """The expected score of each node, with all ranks between its bounds equally likely."""
     return _expected(left, k) + _expected(right, k)
 
 
@@ -212,16 +208,15 @@ def _expected(bounds: Bounds, k: int) -> Numbers:
 
 
 def contenders(least: Numbers, largest: Numbers, limit: int) -> npt.NDArray[np.bool_]:
-    """The nodes that can be among the first."""
+    """A mask of the nodes that can be among the top `limit`."""
     if len(least) <= limit:
         return np.ones(len(least), np.bool_)
     return np.asarray(largest >= _nth_largest(least, limit))
 
 
 def settled(least: Numbers, largest: Numbers, unseen: float, limit: int) -> npt.NDArray[np.bool_] | None:
-    """The first nodes by their least score, including ties with the last one; None when they are not settled yet.
-
-    Nodes whose scores are known exactly may be equal; any others must be told apart.
+    """A mask of the top `limit` nodes by least score, including ties with the last; None when they are not certain yet.
+    Equal scores are allowed between nodes whose scores are known exactly; all other scores must not overlap.
     """
     if len(least) < limit:
         return None
@@ -235,7 +230,7 @@ def settled(least: Numbers, largest: Numbers, unseen: float, limit: int) -> npt.
 
 
 def likely(values: Numbers, least: Numbers, unseen: float, limit: int) -> npt.NDArray[np.bool_] | None:
-    """The first nodes by some value between their bounds; None when there are too few, or one not seen may be better."""
+    """A mask of the top `limit` nodes by `values`; None when there are too few, or an unseen node may be better."""
     if len(values) < limit or _nth_largest(least, limit) <= unseen:
         return None
     return np.asarray(values >= _nth_largest(values, limit))
@@ -246,6 +241,6 @@ def _nth_largest(values: Numbers, number: int) -> float:
 
 
 def _largest_after(values: Numbers, last: float) -> Numbers:
-    """For each place the largest value behind it, where `last` comes after all."""
+    """For each place the largest value after it, with `last` following the last value."""
     behind = np.append(values[1:], last)
     return np.maximum.accumulate(behind[::-1])[::-1]

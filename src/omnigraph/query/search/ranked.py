@@ -1,4 +1,4 @@
-"""RankedScan: the nodes that can be among the best, by distance or by how well they answer a text."""
+"""RankedScan: the nodes that can be among the best by vector distance or bm25 score."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS
 from omnigraph.storage.tables.unshared import ROW_ID
 
-#: Asked for beyond the limit, so that rows which tie with the last one are seen.
+#: So many more rows than the limit are asked for, to see rows that tie with the last one.
 _SPARE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The rows a best-first scan has found; `complete` when there are no others."""
+    """The rows that a best-first scan found; `complete` when there are no other rows."""
 
     rows: Rows
     complete: bool
@@ -46,7 +46,7 @@ class Best:
 
 
 def best_first(scan: RankedScan | FusedScan, widening: int, steps: Sequence[Plan], run: Run) -> Best:
-    """The rows that can be among the first once some steps have dropped others; more of them with every widening."""
+    """The rows that can be among the top rows after later steps drop some; a larger `widening` fetches more rows."""
     if isinstance(scan, RankedScan):
         return _ranked_scan(scan, scan.limit * widening, run, alone=not steps)
     fusion = fuse_best(scan, _columns(scan.node, run), steps, widening, run)
@@ -64,17 +64,16 @@ def best_first(scan: RankedScan | FusedScan, widening: int, steps: Sequence[Plan
 
 
 def _ranked_scan(asked: RankedScan, limit: int, run: Run, *, alone: bool) -> Best:
-    """The rows among the best, every row that ties with the last one included, each with its distance or score.
-
-    `alone`: there is no step between the scan and the order.
+    """The best `limit` rows and all rows that tie with the last of them, each with its distance or score.
+    `alone`: there is no operator between the scan and the order.
     """
-    # A limit beyond the table asks for all of it; Lance would make room for every row that it is asked for.
+    # Lance allocates space for as many rows as it is asked for, so the limit is at most the size of the table.
     limited = min(limit, run.nodes(asked.node.node_type).rows)
     plan = asked if limited == asked.limit else replace(asked, limit=limited)
     if isinstance(plan.ranking, Bm25):
         return _best_texts(plan, plan.ranking, run, alone)
     found = _best_vectors(plan, plan.ranking, run)
-    # Fewer than were asked for are all there are.
+    # Fewer rows than asked for: these are all rows.
     return Best(found, complete=found.count < limit or limit >= run.nodes(plan.node.node_type).rows)
 
 
@@ -94,10 +93,9 @@ def _best_vectors(plan: RankedScan, ranking: Nearest, run: Run) -> Rows:
 
 
 def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
-    """By the index, when more rows hold a token of the query than are asked for: the others all tie.
-
-    Without an index a score depends on all texts it is compared with. They are read together, and compared when no step
-    can drop any of them any more.
+    """The best rows by bm25.
+    The index answers when enough rows contain a token of the query; all rows without a token tie. Without an index a score
+    depends on all texts it is compared with: all texts are read, and scored only when no later step can drop any of them.
     """
     found = best_by_index(plan, ranking, _columns(plan.node, run), run)
     if found is not None:
@@ -105,7 +103,7 @@ def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
     entities, text = run.nodes(plan.node.node_type), run.value(ranking.query)
     index = inverted_index(entities, ranking.field.property, run)
     known = index is not None and index.fragments.issuperset(entities.table.fragment_ids)
-    # Scores of texts that an index knows are computed without them.
+    # When the index covers all rows, scores are computed without the texts.
     texts = () if known and isinstance(text, str) and tokens(text) else (ranking,)
     everything = scan_nodes(replace(plan.node, columns=_columns(plan.node, run, *texts), distances=()), run)
     if not alone and index is None:
@@ -115,13 +113,13 @@ def _best_texts(plan: RankedScan, ranking: Bm25, run: Run, alone: bool) -> Best:
 
 
 def _columns(node: NodePattern, run: Run, *ranks: Nearest | Bm25) -> tuple[str, ...]:
-    """What is read of the nodes: what the plan says, and what ranks are computed from."""
+    """The columns to read of the nodes: the plan's, and the properties from which rankings are computed."""
     asked = (rank.field.property for rank in (*ranks, *node.distances))
     return tuple(dict.fromkeys((*node_columns(node, run), *asked)))
 
 
 def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Rows:
-    """The nearest rows of a stream: after each batch only the rows that can still be among the nearest are kept."""
+    """The best rows of a stream: after each batch only the rows that can still be among the best are kept."""
     kept: Rows | None = None
     for part in parts:
         scored = _scored(part, plan, run)
@@ -131,7 +129,7 @@ def _best(parts: Iterator[Rows] | list[Rows], plan: RankedScan, run: Run) -> Row
 
 
 def _scored(rows: Rows, plan: RankedScan, run: Run) -> Rows:
-    """The rows with the rank they are chosen by, and with every other distance that is asked of them."""
+    """The rows with the score or distance of the plan's ranking, and all other distances that the plan asks for."""
     return _with_ranks(rows, (plan.ranking, *plan.node.distances), run)
 
 
@@ -152,7 +150,7 @@ def _nearest(rows: Rows, plan: RankedScan, run: Run) -> Rows:
 
 
 def _distances(rows: Rows, plan: RankedScan, run: Run) -> npt.NDArray[np.float64]:
-    """Unranked rows are infinitely far away; a score is the closer the higher it is."""
+    """The distance of each row by the plan's ranking: infinite when it has none; a bm25 score counts negatively."""
     column = scores(plan.ranking, rows, run).to_numpy(zero_copy_only=False)
     values = -column if isinstance(plan.ranking, Bm25) else column
     return np.asarray(np.nan_to_num(values.astype(np.float64), nan=np.inf))
@@ -162,7 +160,7 @@ def _distances(rows: Rows, plan: RankedScan, run: Run) -> npt.NDArray[np.float64
 
 
 def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric: str, run: Run) -> Rows | None:
-    """The nearest by Lance's search; None when it can not know all conditions or found too few."""
+    """The nearest rows by Lance's search; None when it can not apply all conditions or found too few rows."""
     entities = run.nodes(plan.node.node_type)
     column = entities.stored[plan.ranking.field.property]
     pushed = push(plan.node.predicates, entities, run)
@@ -181,7 +179,7 @@ def _searched(plan: RankedScan, columns: tuple[str, ...], vector: Vector, metric
                 with_row_address=True,
                 disable_scoring_autoprojection=True,
             ).to_table()
-        # Lance takes longer to read vectors as a part of the search.
+        # Reading vectors within the search takes Lance longer than reading them afterwards.
         located = Located(found[ROW_ID].to_numpy(), found[ROW_ADDRESS].to_numpy())
         rows = _scored(located.read(entities, plan.node.variable, columns, run), plan, run)
         if rows.count < asked:

@@ -1,4 +1,4 @@
-"""The rows that answer a text best, as an inverted index gives them: only so many are looked at, and fewer read."""
+"""The rows that match a text best, from an inverted index: a bounded number is searched, and only the best are read."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, Filter, TableIndex
 from omnigraph.storage.tables.unshared import ROW_ID
 
-#: Asked for beyond the limit, so that rows which tie with the last one are seen.
+#: So many more rows than the limit are asked for, to see rows that tie with the last one.
 _SPARE = 16
-#: Where many tie, so many more are asked for at once: a search costs little more for them.
+#: When many rows tie, at least so many are asked for next; a search costs little more for them.
 _MANY = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class TextMatches:
-    """The rows that answer a text best, best first, by row id and address.
-
-    `complete`: no other row holds a token of the query. Otherwise there may be more that are as good as the last ones.
-    `newer`: all matching rows that the index does not know yet, in no particular order.
+    """The rows that match a text best, best first, by row id and address.
+    `complete`: no other row contains a token of the query; otherwise other rows may tie with the last rows.
+    `newer`: the row ids of all matching rows that the index does not cover, in no particular order.
     """
 
     rows: Addresses
@@ -44,7 +43,7 @@ class TextMatches:
 
 
 def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run: Run) -> Rows | None:
-    """The best rows with their scores; None when the index can not tell: too few rows hold a token of the query."""
+    """The best rows with their scores; None when the index can not decide: too few rows contain a token of the query."""
     entities = run.nodes(plan.node.node_type)
     pushed = push(plan.node.predicates, entities, run)
     if not plan.limit or plan.node.lookup is not None or pushed.rest or pushed.never:
@@ -64,7 +63,7 @@ def best_by_index(plan: RankedScan, ranking: Bm25, columns: tuple[str, ...], run
 
 
 def text_matches(ranking: Bm25, entities: Entities, filter_: Filter | None, count: int, run: Run) -> TextMatches | None:
-    """The best rows that pass a filter; None without an index, or without a token to look for."""
+    """The best rows that pass a filter; None without an index, or when the query has no token."""
     index, text = inverted_index(entities, ranking.field.property, run), run.value(ranking.query)
     if index is None or not isinstance(text, str) or not tokens(text):
         return None
@@ -77,7 +76,7 @@ def text_matches(ranking: Bm25, entities: Entities, filter_: Filter | None, coun
     if read is not None:
         later = bm25(ranking, read[index.columns[0]].combine_chunks(), run).to_numpy()
         newer = read[ROW_ID].to_numpy()[later > 0]
-        # What is worse than the last row of an open list is as unknown as all that comes after it.
+        # Behind the end of an incomplete list the index may have better rows, so newer rows with lower scores are left out.
         listed = later > 0 if complete else later >= scores.min()
         scores = np.concatenate([scores, later[listed]])
         rows = np.concatenate([rows, read[ROW_ID].to_numpy()[listed]])
@@ -89,7 +88,7 @@ def text_matches(ranking: Bm25, entities: Entities, filter_: Filter | None, coun
 def search_texts(
     entities: Entities, index: TableIndex, text: str, filter_: Filter | None, limit: int | None
 ) -> pa.Table:
-    """The score of the best rows that the index covers, or of all that match, with their row ids and addresses."""
+    """The scores, row ids and addresses of the best `limit` rows that the index covers; `limit` None: all that match."""
     with translated(str(entities.table.location), "search"):
         return entities.table.dataset.scanner(
             columns=["_score"],
@@ -105,7 +104,7 @@ def search_texts(
 
 
 def _newer_texts(entities: Entities, index: TableIndex, filter_: Filter | None) -> pa.Table | None:
-    """The texts that the index does not know yet."""
+    """The texts that the index does not cover, with row ids and addresses; None when it covers all fragments."""
     table = entities.table
     if index.fragments.issuperset(table.fragment_ids):
         return None

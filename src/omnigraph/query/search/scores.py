@@ -19,18 +19,18 @@ Scores = npt.NDArray[np.float64]
 
 
 def score_name(ranking: Ranking) -> str:
-    """What scores are called that were computed already. They are numbers, or a column when some are null."""
+    """The name under which rows hold the computed scores of a ranking: in `numbers`, or in `columns` when some are null."""
     return f"#{render_expr(ranking)}"
 
 
 def is_scored(ranking: Ranking, rows: Rows) -> bool:
-    """Whether the scores were computed already."""
+    """Whether the rows hold the scores of this ranking."""
     name = score_name(ranking)
     return name in rows.numbers or name in rows.columns
 
 
 def scores(ranking: Ranking, rows: Rows, run: Run) -> pa.Array:
-    """The score of each row; null for a vector that is null."""
+    """The score or distance of each row; null for a null vector."""
     name = score_name(ranking)
     if name in rows.numbers:
         return pa.array(rows.numbers[name])
@@ -52,7 +52,7 @@ def _field(field: Column, rows: Rows) -> pa.Array:
 
 
 def fusion_k(fusion: Rrf, run: Run) -> int:
-    """How much less the first ranks count than their reciprocals would."""
+    """The constant k of the fused score 1 / (k + rank): the larger it is, the less the first ranks stand out."""
     k = run.value(fusion.k)
     if not isinstance(k, int) or k <= 0:
         raise BadRequest(f"the k of rrf must be a positive integer, not {k}")
@@ -69,9 +69,8 @@ def _fuse(fusion: Rrf, rows: Rows, run: Run) -> pa.Array:
 
 
 def _ranks(ranking: Nearest | Bm25, rows: Rows, run: Run) -> Integers:
-    """From 1 for the best node; rows of one node share its rank, and equal scores are ranked by id.
-
-    0 for a node without a rank: its vector is null, or its text holds no token of the query.
+    """The rank of each row's node, 1 for the best; rows of the same node share its rank, and equal scores are ranked by id.
+    0 for a node without a rank: its vector is null, or its text contains no token of the query.
     """
     column = scores(ranking, rows, run)
     values = column.to_numpy(zero_copy_only=False)
@@ -88,7 +87,7 @@ def _ranks(ranking: Nearest | Bm25, rows: Rows, run: Run) -> Integers:
 
 
 def _in_order(places: Integers, values: Scores, ids: Values) -> Integers:
-    """Places by ascending value. Equal values are rare, and only they are compared by id."""
+    """The places in ascending order of their values; equal values, which are rare, are ordered by id."""
     by_value = np.argsort(values, kind="stable")
     ordered, sorted_values = places[by_value], values[by_value]
     equal = np.zeros(len(ordered), np.bool_)

@@ -22,14 +22,14 @@ from omnigraph.values.columns import whole
 
 
 def default_edits(token: str) -> int:
-    """How far a token may be off when the query does not say: long words may hold two slips, very short ones none."""
+    """The default number of edits of a fuzzy token: 2 from 6 letters on, 1 from 3 letters on, else 0."""
     if len(token) >= 6:
         return 2
     return 1 if len(token) >= 3 else 0
 
 
 def within(one: str, other: str, most: int) -> bool:
-    """Whether two tokens are at most so many edits apart."""
+    """Whether two tokens are at most `most` edits (Levenshtein distance) apart."""
     if abs(len(one) - len(other)) > most:
         return False
     if one == other:
@@ -46,7 +46,7 @@ def within(one: str, other: str, most: int) -> bool:
     return previous[-1] <= most
 
 
-#: Beyond this a fuzzy search matches nearly everything.
+#: With more edits, a fuzzy search would match nearly everything.
 MAX_EDITS = 2
 
 
@@ -82,7 +82,7 @@ def _acceptance(predicate: TextMatch, query: str, run: Run) -> Callable[[frozens
 
 
 def max_edits(predicate: FuzzyToken, token: str, run: Run) -> int:
-    """How many edits a token of the query may be off."""
+    """The number of edits that a token of the query may be away from a matching word."""
     if predicate.max_edits is None:
         return default_edits(token)
     given = run.value(predicate.max_edits)
@@ -99,7 +99,7 @@ def max_edits(predicate: FuzzyToken, token: str, run: Run) -> int:
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """A predicate that an index answers; `uncovered` are the fragments it does not know yet."""
+    """A text predicate that an index answers; `uncovered` are the fragments that the index does not cover."""
 
     predicate: AnyToken | AllTokens
     query: MatchQuery
@@ -108,7 +108,7 @@ class IndexedText:
 
 
 def indexed_text(predicates: Sequence[Predicate], entities: Entities, run: Run) -> IndexedText | None:
-    """The first text predicate that has an index. `fuzzy` has none: an index looks at a bounded number of tokens only."""
+    """The first text predicate with an index, or None. `fuzzy` uses none: an index tries a bounded number of tokens only."""
     for predicate in predicates:
         if isinstance(predicate, AnyToken | AllTokens):
             found = _indexed(predicate, entities, run)
@@ -134,7 +134,7 @@ def _indexed(predicate: AnyToken | AllTokens, entities: Entities, run: Run) -> I
 def search_batches(
     table: Table, indexed: IndexedText, columns: Sequence[str], filter_: Filter | None, *, addresses: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The covered rows that match, in no particular order."""
+    """The matching rows that the index covers, in no particular order."""
     with translated(str(table.location), "search"):
         scanner = table.dataset.scanner(
             columns=list(columns),
@@ -151,7 +151,7 @@ def search_batches(
 def uncovered_batches(
     table: Table, indexed: IndexedText, columns: Sequence[str], filter_: Filter | None, *, addresses: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The rows the index does not know yet."""
+    """The rows that the index does not cover."""
     if not indexed.uncovered:
         return
     with translated(str(table.location), "read"):

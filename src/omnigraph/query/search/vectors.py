@@ -18,12 +18,12 @@ from omnigraph.storage.tables.table import TableIndex
 
 Vector = npt.NDArray[np.float32]
 
-#: How many numbers are widened to double precision at a time: so few that they stay in the processor's cache.
+#: How many numbers are converted to double precision at a time: so few that they fit in the CPU cache.
 _AT_ONCE = 65_536
 
 
 def query_vector(nearest: Nearest, run: Run) -> Vector | None:
-    """The vector a query asks for; a text is embedded. None when the parameter is null."""
+    """The query vector of a `nearest`, where a text is embedded first; None when the parameter is null."""
     value = run.value(nearest.query)
     if isinstance(value, str):
         value = run.vector_of(value, nearest.dimension, nearest.model)
@@ -65,22 +65,22 @@ def _distances(matrix: Vector, query: npt.NDArray[np.float64], metric: str) -> n
             return np.asarray(np.sqrt(wide.sum(axis=1)))
 
 
-# What Lance is asked for when it searches for vectors, through an index where there is one.
+# Lance's vector search, through an index where there is one.
 
 
-#: At least so many partitions of an index are looked at, and at least this part of them.
+#: A search probes at least _PROBES partitions of an index, and at least sqrt(rows) / _PROBED_PART.
 _PROBES = 20
 _PROBED_PART = 10
 
 
 def vector_index(entities: Entities, column: str, run: Run) -> TableIndex | None:
-    """The vector index on a column."""
+    """The vector index on a column, or None."""
     found = (index for index in run.caches.indices(entities.table) if index.kind.startswith("IVF"))
     return next((index for index in found if index.columns == (column,)), None)
 
 
 def vector_search(entities: Entities, column: str, vector: Vector, metric: str, k: int, run: Run) -> dict[str, Any]:
-    """The search for the k nearest."""
+    """The arguments of Lance's search for the k nearest vectors."""
     search: dict[str, Any] = {"column": column, "q": vector, "k": k, "metric": metric}
     index = vector_index(entities, column, run)
     if index is not None:
@@ -90,7 +90,7 @@ def vector_search(entities: Entities, column: str, vector: Vector, metric: str, 
 
 
 def overlooks(entities: Entities, index: TableIndex) -> bool:
-    """Whether a search may overlook a vector: not all partitions are looked at, or the index holds shortened vectors."""
+    """Whether a search may miss a vector: it does not probe all partitions, or the index holds compressed vectors."""
     if index.kind != "IVF_FLAT":
         return True
     with translated(str(entities.table.location), f"read the partitions of index {index.name} of"):

@@ -1,1 +1,1 @@
-"""What is made of rows: values of expressions, groups, order, nested blocks."""
+"""Computing with rows: values of expressions, groups, order, nested blocks."""

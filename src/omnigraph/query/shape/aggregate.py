@@ -19,11 +19,11 @@ from omnigraph.query.shape.group_values import aggregate_whole, needs_all_values
 from omnigraph.query.traverse.count_paths import refuse_too_many, weight_of
 from omnigraph.values.columns import arrow_type, whole
 
-#: Steps of a loop that grouping a row takes about as long as.
+#: Grouping a row takes about as long as so many steps of a loop.
 _STEPS_PER_ROW = 100
-#: Sums of integers up to here are exact as integers; others are summed as numbers of 38 digits.
+#: Integers are summed as I64 when their sum is certain to be below this; else as decimals of 38 digits.
 _EXACT = 2**62
-#: Sums of integers up to here are exact as doubles.
+#: Sums of integers below this are exact as doubles.
 _EXACT_DOUBLE = 2**53
 #: The largest value of the integer types that are narrow.
 _NARROW = {Scalar.I32: 2**31, Scalar.U32: 2**32}
@@ -32,18 +32,17 @@ _WIDE = pa.decimal128(38, 0)
 
 @dataclass(frozen=True)
 class _Key:
-    """What rows are grouped by: the values, or numbers for them where equal numbers mean equal values."""
+    """A key that rows are grouped by: its values or, when `numbered`, numbers that are equal where the values are equal."""
 
     values: pa.Array
     numbered: bool = False
-    #: No two rows have the same.
+    #: Whether no two rows have the same value.
     distinct: bool = False
 
 
 def aggregate(plan: Aggregate, batches: Iterator[Rows], run: Run) -> Rows:
-    """The groups, in the order in which their first rows come; without keys, one row even over nothing.
-
-    Rows that come in several batches are aggregated one batch at a time, so that only groups are held.
+    """One row for each group, in the order of the groups' first rows; without keys, one row even when there is no input.
+    Several batches are aggregated one at a time, so that only groups are held in memory.
     """
     if any(needs_all_values(named.call) for named in plan.aggregates):
         rows = gathered(batches, run.budget)
@@ -63,7 +62,7 @@ def aggregate(plan: Aggregate, batches: Iterator[Rows], run: Run) -> Rows:
 
 
 def _aggregated(plan: Aggregate, rows: Rows, run: Run) -> Rows:
-    """The groups of rows that are all there."""
+    """The groups of rows that came in one batch."""
     if not plan.keys:
         return _everything(plan, rows, run)
     parts = [_arguments(named.call, rows, run) for named in plan.aggregates]
@@ -78,10 +77,10 @@ def _aggregated(plan: Aggregate, rows: Rows, run: Run) -> Rows:
 def _groups(
     named: Sequence[OutputColumn], arguments: list[tuple[pa.Array, str]], rows: Rows, run: Run
 ) -> tuple[list[Values], list[Values]]:
-    """The values of the keys, and of each aggregate, for each group."""
+    """For each group the values of the keys, and of each aggregate."""
     keys = [_key(key.expr, rows, run) for key in named]
     if any(key.distinct for key in keys):
-        # Each row is a group of its own: a sum, a mean or an extreme of one value is that value.
+        # Each row is a group: the sum, mean or extreme of one value is the value itself.
         first, values, totals = rows, [key.values for key in keys], [argument for argument, _ in arguments]
     else:
         grouped = run.budget.patiently(lambda: _grouped(keys, arguments, rows.count), _STEPS_PER_ROW * rows.count)
@@ -98,18 +97,18 @@ def _groups(
 
 @dataclass
 class Merging:
-    """The groups of all batches so far: for each its keys, and for each aggregate what more rows can be added to."""
+    """The groups of all batches so far: the keys of each, and partial aggregates to which more rows can be added."""
 
     plan: Aggregate
     run: Run
     held: int = 0
     _parts: list[pa.Table] = field(default_factory=list)
-    #: Groups after the last merge, and groups that were added since.
+    #: The number of groups after the last merge, and of groups added since.
     _merged: int = 0
     _added: int = 0
 
     def add(self, rows: Rows) -> None:
-        """One more batch. Groups are merged when as many came as there were."""
+        """Add a batch. Groups are merged when more were added than the last merge left."""
         calls = [named.call for named in self.plan.aggregates]
         arguments = [part for call in calls for part in _arguments(call, rows, self.run, partial=True)]
         if self.plan.keys:
@@ -121,13 +120,13 @@ class Merging:
         self.add_groups(pa.Table.from_arrays([*keys, *totals], names=names))
 
     def add_groups(self, groups: pa.Table) -> None:
-        """Groups of other rows, as `groups` gives them."""
+        """Add groups of other rows, in the form that `groups` returns."""
         self._keep(groups)
         if self._added > max(self._merged, self.run.budget.rows):
             self._merge()
 
     def groups(self) -> pa.Table:
-        """All groups so far: their keys, and partial values to which those of other rows can be added."""
+        """All groups so far: their keys, and partial aggregates that can be merged with those of other rows."""
         merged = self._merge()
         places = count(len(self.plan.keys))
         for named in self.plan.aggregates:
@@ -135,15 +134,15 @@ class Merging:
             for function in _MERGED[named.call.function]:
                 place = next(places)
                 if function == "sum" and not pa.types.is_floating(merged.column(place).type):
-                    # Of one type, whatever the values are: counts, and sums of integers.
+                    # Counts and sums of integers get a fixed type that does not depend on the values.
                     values = merged.column(place).cast(pa.int64() if counts else _WIDE)
                     merged = merged.set_column(place, merged.column_names[place], values)
-                # What follows the sum of a mean is its count.
+                # The second column of a mean is its count.
                 counts = True
         return merged
 
     def finished(self) -> Rows:
-        """All groups."""
+        """All groups as result rows, with final aggregates."""
         groups = self._merge()
         result: dict[str, Values] = {}
         for number, key in enumerate(self.plan.keys):
@@ -161,7 +160,7 @@ class Merging:
 
     def _merge(self) -> pa.Table:
         """The groups of all parts as one part."""
-        # The groups once more as one part, and what they are told apart by.
+        # Merging holds a copy of the groups, and the hash table of their keys.
         working = self.run.budget.charge(2 * self.held)
         names = self._parts[0].column_names
         columns = {name: _joined([part[name] for part in self._parts]) for name in names}
@@ -187,12 +186,12 @@ class Merging:
         return merged
 
 
-#: How partial values of each aggregate are put together; a mean is a sum and a count until the end.
+#: The functions that merge the partial values of each aggregate; a mean is kept as a sum and a count until the end.
 _MERGED = {"count": ("sum",), "sum": ("sum",), "avg": ("sum", "sum"), "min": ("min",), "max": ("max",)}
 
 
 def _joined(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Parts of one column; sums of integers are decimals where one of the parts could have overflowed."""
+    """The parts of a column as one; integer sums become decimals when any part holds decimals."""
     kinds = {part.type for part in parts}
     if len(kinds) > 1:
         parts = [part.cast(_WIDE) for part in parts]
@@ -207,12 +206,12 @@ def _single(value: pa.Scalar) -> pa.Array:
     return pa.array([value.as_py()], value.type)
 
 
-#: Where the first row of each group is.
+#: The name of the column with the first row of each group.
 _FIRST = "first"
 
 
 def _grouped(keys: list[_Key], arguments: list[tuple[pa.Array, str]], rows: int) -> dict[str, pa.ChunkedArray]:
-    """The keys and aggregates of each group."""
+    """The keys and aggregates of each group, as columns by name."""
     columns = {f"k{number}": key.values for number, key in enumerate(keys)}
     columns |= {f"a{number}": argument for number, (argument, _) in enumerate(arguments)}
     calls: list[tuple[str | list[str], str]] = [(f"a{number}", call) for number, (_, call) in enumerate(arguments)]
@@ -225,12 +224,12 @@ def _grouped(keys: list[_Key], arguments: list[tuple[pa.Array, str]], rows: int)
     return found | {str(name): grouped[f"{name}_{function}"] for name, function in calls}
 
 
-#: What Arrow's functions of groups are called when there are none.
+#: The Arrow functions over a whole column, by the names of the corresponding group functions.
 _OF_ALL: dict[str, Callable[[pa.Array], pa.Scalar]] = {"sum": pc.sum, "mean": pc.mean, "min": pc.min, "max": pc.max}
 
 
 def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
-    """One group of all rows: nothing has to be grouped."""
+    """The aggregates over all rows as one group."""
     result: dict[str, Values] = {}
     for named in plan.aggregates:
         if named.call.argument is None:
@@ -244,9 +243,9 @@ def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
 
 
 def _key(expr: Expr, rows: Rows, run: Run) -> _Key:
-    """A column that can be grouped by."""
+    """The key of an expression, in a form that Arrow can group by."""
     if isinstance(expr, Column) and expr.variable in rows.domains and _is_unique(expr, run):
-        # Where a node is tells as much as what it is called, and comparing numbers is faster.
+        # Positions distinguish nodes as well as their keys do, and numbers compare faster.
         positions = rows.positions(expr.variable)
         ascending = bool((positions[1:] > positions[:-1]).all())
         return _Key(pa.array(positions), numbered=True, distinct=ascending)
@@ -256,22 +255,21 @@ def _key(expr: Expr, rows: Rows, run: Run) -> _Key:
         items = (None if value is None else tuple(value) for value in column.to_pylist())
         return _Key(pa.array([seen.setdefault(value, len(seen)) for value in items], pa.int64()), numbered=True)
     if expr.type.scalar in FLOATS:
-        # Equal by value is equal: 0 and -0 are one group.
+        # Adding 0 turns -0 into 0, so that both are one group.
         return _Key(pc.add(column, pa.scalar(0, column.type)))
     return _Key(column)
 
 
 def _is_unique(column: Column, run: Run) -> bool:
-    """Whether no two nodes have the same value."""
+    """Whether a column is the single-property key of its node type, so that no two nodes have the same value."""
     node_type = run.node_types.get(column.variable)
     return node_type is not None and run.catalog.nodes[node_type].key == (column.property,)
 
 
 def _arguments(call: AggregateCall, rows: Rows, run: Run, *, partial: bool = False) -> Sequence[tuple[pa.Array, str]]:
-    """The columns and the Arrow functions that make an aggregate, or a `partial` value that can be merged with others.
-
-    One of each; two, the sum and the count, for a mean that is merged, and for a mean of integers whose sum is not exact
-    as a double: what is divided must be exact.
+    """The columns and Arrow functions that compute an aggregate, or a `partial` value that can be merged with others.
+    There is one pair of column and function. A mean has two, the sum and the count, when it is `partial`, and when the sum of
+    its integers may be inexact as a double.
     """
     if call.function != "avg":
         return (_argument(call, rows, run),)
@@ -283,7 +281,7 @@ def _arguments(call: AggregateCall, rows: Rows, run: Run, *, partial: bool = Fal
 
 
 def _largest_sum(column: pa.Array, scalar: Scalar) -> int:
-    """What the sum of a column of integers is at most, whatever its sign."""
+    """An upper bound of the absolute value of the sum of a column of integers."""
     narrow = _NARROW.get(scalar)
     if narrow is not None and narrow * len(column) < _EXACT_DOUBLE:
         return narrow * len(column)
@@ -292,7 +290,7 @@ def _largest_sum(column: pa.Array, scalar: Scalar) -> int:
 
 
 def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]:
-    """The column and the Arrow function that make any other aggregate than a mean."""
+    """The column and the Arrow function that compute an aggregate other than a mean."""
     weights = None
     if WEIGHT in rows.numbers:
         refuse_too_many(rows.numbers[WEIGHT])
@@ -313,19 +311,19 @@ def _argument(call: AggregateCall, rows: Rows, run: Run) -> tuple[pa.Array, str]
 
 
 def _summable(column: pa.Array, kind: PropType) -> pa.Array:
-    """Integers are summed as such when the sum can not overflow, so that it is exact."""
+    """A column in a type whose sum is exact for integers; other numbers become doubles."""
     return _exact(column, kind.scalar) if kind.scalar in INTEGERS else column.cast(pa.float64(), safe=False)
 
 
 def _exact(column: pa.Array, scalar: Scalar) -> pa.Array:
-    """A column of integers as one whose sum can not overflow."""
+    """A column of integers in a type in which its sum can not overflow: I64 or a decimal."""
     if len(column) == column.null_count:
         return pa.nulls(len(column), pa.int64())
     return column.cast(pa.int64() if _largest_sum(column, scalar) < _EXACT else _WIDE)
 
 
 def _mean(totals: Values, counts: Values) -> Values:
-    """Sums divided by the numbers of their values: null over nothing, and rounded once."""
+    """Sums divided by counts, rounded once; null where the count is 0."""
     if pa.types.is_floating(totals.type):
         numbers = counts.cast(pa.float64())
         known = pc.if_else(pc.greater(numbers, 0.0), numbers, pa.scalar(None, pa.float64()))
@@ -335,7 +333,7 @@ def _mean(totals: Values, counts: Values) -> Values:
 
 
 def _finish(parts: Sequence[Values], call: AggregateCall) -> Values:
-    """An aggregate from the values of its parts, as the type that it has in a result."""
+    """An aggregate from its columns (one, or the sum and count of a mean), in its result type."""
     column = parts[0] if len(parts) == 1 else _mean(*parts)
     if call.function == "count":
         return pc.fill_null(column.cast(pa.int64()), 0)

@@ -1,4 +1,4 @@
-"""Comparing two columns by value, whatever numeric types they have, and asking lists about their items."""
+"""Comparing two columns by value, whatever numeric types they have, and conditions on the items of lists."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Numbers = npt.NDArray[Any]
 
 
 def compare_constant(column: pa.Array, coerced: Coerced) -> Mask:
-    """For each row whether it satisfies a comparison with a constant; null satisfies nothing."""
+    """A mask of the rows that satisfy a comparison with a constant; a null satisfies none."""
     if isinstance(coerced, Comparison) and not column.null_count and _is_number(column.type):
-        # numpy compares numbers many times faster than Arrow does.
+        # NumPy compares numbers many times faster than Arrow does.
         numbers = np.from_dlpack(column)
         value = np.array(coerced.value.as_py(), numbers.dtype)
         return np.asarray(_NUMPY[coerced.operator](numbers, value), dtype=np.bool_)
@@ -49,7 +49,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def compare_columns(left: pa.Array, operator: str, right: pa.Array, left_type: PropType, right_type: PropType) -> Mask:
-    """For each row whether `left operator right` holds; null satisfies nothing."""
+    """A mask of the rows for which `left operator right` is true; a null satisfies no comparison."""
     known = pc.and_(pc.is_valid(left), pc.is_valid(right))
     if left_type.is_numeric and right_type.is_numeric:
         mask = _compare_numbers(_numbers(left), operator, _numbers(right), left_type, right_type)
@@ -60,12 +60,12 @@ def compare_columns(left: pa.Array, operator: str, right: pa.Array, left_type: P
 
 
 def as_mask(truth: pa.Array | pa.ChunkedArray) -> Mask:
-    """A column of truth values, nulls being false."""
+    """A Bool column as a mask; nulls become false."""
     filled = pc.fill_null(truth, False) if truth.null_count else truth
     array = whole(filled)
     if not len(array):
         return np.zeros(0, np.bool_)
-    # Arrow holds truth as bits, and takes twenty times as long to spread them.
+    # Arrow stores Bools as bits, and takes twenty times as long to unpack them as NumPy.
     bits = np.frombuffer(array.buffers()[1], np.uint8)
     return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :].view(np.bool_)
 
@@ -79,7 +79,7 @@ def _compare_numbers(left: Numbers, operator: str, right: Numbers, left_type: Pr
         return _signs(operator, _order(left, right.astype(np.float64)), np.isnan(right))
     if left_type.scalar in FLOATS and right_type.scalar in INTEGERS:
         return _signs(operator, -_order(right, left.astype(np.float64)), np.isnan(left))
-    # numpy compares signed with unsigned integers by value, and a narrow float with a wide one too.
+    # NumPy compares signed with unsigned integers, and F32 with F64, by value.
     return np.asarray(_NUMPY[operator](left, right), dtype=np.bool_)
 
 
@@ -101,7 +101,7 @@ def _order(whole: Numbers, wide: Numbers) -> Numbers:
 
 
 def holds_item(lists: pa.Array, fits: Callable[[pa.Array, pa.Array], Mask]) -> Mask:
-    """For each list whether one of its items fits. `fits` gets all items and the row each of them belongs to."""
+    """A mask of the lists with an item that fits. `fits` gets all items and, for each, the row of its list."""
     items, owners = pc.list_flatten(lists), pc.list_parent_indices(lists)
     mask = np.zeros(len(lists), np.bool_)
     if len(items):

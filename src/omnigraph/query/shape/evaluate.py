@@ -1,4 +1,4 @@
-"""What an expression is worth for each row of bindings."""
+"""The value of an expression for each row of bindings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from omnigraph.query.shape.functions import KERNELS, Arguments, as_type, made_by
 from omnigraph.values.columns import repeated, whole
 from omnigraph.values.compare import EXCHANGED, Nothing, coerce, coerce_items
 
-#: Steps of a loop that computing something for a row, such as a text in lower case, takes about as long as.
+#: Computing a value for a row, such as a text in lower case, takes about as long as so many steps of a loop.
 _STEPS_PER_ROW = 200
 #: Characters, or items, of a constant from which its repetitions are counted.
 _LONG_CONSTANT = 256
@@ -60,12 +60,12 @@ def evaluate(expr: ir.Expr, rows: Rows, run: Run) -> pa.Array:
 
 
 def evaluated(expr: ir.Expr, rows: Rows, run: Run) -> pa.Array:
-    """The same, computed where a run that is stopped can leave it behind."""
+    """`evaluate`, in a thread that a stopped run abandons when there is much to compute."""
     return _patiently(expr, rows, run, evaluate)
 
 
 def satisfying(predicates: tuple[ir.Predicate, ...], rows: Rows, run: Run) -> Rows:
-    """The rows that satisfy all predicates; each is asked only about the rows that the ones before left."""
+    """The rows that satisfy all predicates; each predicate is evaluated only on the rows that the earlier ones left."""
     for predicate in predicates:
         mask = satisfied(predicate, rows, run)
         if not mask.all():
@@ -74,7 +74,7 @@ def satisfying(predicates: tuple[ir.Predicate, ...], rows: Rows, run: Run) -> Ro
 
 
 def satisfied(predicate: ir.Predicate, rows: Rows, run: Run) -> Mask:
-    """`holds`, computed where a run that is stopped can leave it behind."""
+    """`holds`, in a thread that a stopped run abandons when there is much to compute."""
     return _patiently(predicate, rows, run, holds)
 
 
@@ -86,7 +86,7 @@ def _patiently(expr: ir.Expr, rows: Rows, run: Run, compute: Callable[[ir.Expr, 
 
 
 def _is_cheap(expr: ir.Expr) -> bool:
-    """Whether an expression only reads columns and compares them: millions of rows within some milliseconds."""
+    """Whether an expression only reads and compares columns, which takes milliseconds for millions of rows."""
     if isinstance(expr, ir.Column | ir.ResultColumn | TypedValue | ir.Parameter | ir.Now):
         return True
     return isinstance(expr, ir.Compare | ir.IsNull | ir.And | ir.Or | ir.Not) and all(map(_is_cheap, ir.operands(expr)))
@@ -123,7 +123,7 @@ def holds(predicate: ir.Predicate, rows: Rows, run: Run) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """For each row whether a condition is true and whether it is false; where it is neither, it is null."""
+    """Masks of the rows where a condition is true and where it is false; where neither is set, it is null."""
 
     true: Mask
     false: Mask
@@ -184,12 +184,12 @@ def _with_values(condition: ir.Expr, rows: Rows, run: Run) -> tuple[ir.Predicate
 
 
 def _joined(parts: tuple[ir.Expr, ...], rows: Rows, run: Run, *, decided_by: bool) -> Truth:
-    """`and` is decided by a false operand, `or` by a true one; later operands are asked about the undecided rows only."""
+    """`and` is decided by a false operand, `or` by a true one; computed operands are evaluated for undecided rows only."""
     decided = np.zeros(rows.count, np.bool_)
     otherwise = np.ones(rows.count, np.bool_)
     for part in parts:
         if _computes(part) and decided.any():
-            # What is computed may fail: `$x.n = 0 or 10 / $x.n > 2`.
+            # A computation may fail for decided rows: `$x.n = 0 or 10 / $x.n > 2`.
             open_ = np.flatnonzero(~decided)
             some = truth_of(part, rows.take(open_), run)
             truth = Truth(np.zeros(rows.count, np.bool_), np.zeros(rows.count, np.bool_))
@@ -203,12 +203,12 @@ def _joined(parts: tuple[ir.Expr, ...], rows: Rows, run: Run, *, decided_by: boo
 
 
 def _computes(expr: ir.Expr) -> bool:
-    """Whether a function or an operator is inside, which may fail for some rows."""
+    """Whether an expression contains a function, an operator or an `if`, which may fail for some rows."""
     return isinstance(expr, ir.Call | ir.Conditional) or any(map(_computes, ir.operands(expr)))
 
 
 def _known(expr: ir.Expr, rows: Rows, run: Run) -> Mask:
-    """For each row whether a value is not null."""
+    """A mask of the rows where a value is not null."""
     if is_constant(expr):
         return np.full(rows.count, constant_value(expr, run) is not None)
     if isinstance(expr, ir.Column) and not expr.type.nullable:
@@ -217,7 +217,7 @@ def _known(expr: ir.Expr, rows: Rows, run: Run) -> Mask:
 
 
 def _holds_null(items: ir.Expr, rows: Rows, run: Run) -> Mask:
-    """For each row whether a list holds a null."""
+    """A mask of the rows whose list contains a null."""
     if is_constant(items):
         listed = constant_value(items, run)
         return np.full(rows.count, isinstance(listed, tuple) and None in listed)
@@ -228,9 +228,8 @@ def _holds_null(items: ir.Expr, rows: Rows, run: Run) -> Mask:
 
 
 def _object(call: ir.Call, rows: Rows, run: Run) -> pa.Array:
-    """Nodes or edges as structs of their id, type, ends and properties; null where a variable stands for nothing.
-
-    The first argument names the properties, whose values are the last ones.
+    """Nodes or edges as structs of id, type, ends and properties; null where a variable is not bound.
+    The first argument is the list of property names; the last arguments are their values.
     """
     names = constant_value(call.arguments[0], run)
     assert isinstance(names, tuple)
@@ -275,7 +274,7 @@ def _repeated(value: PlainValue, kind: PropType, count: int, run: Run) -> pa.Arr
 
 
 def _reason(problem: Exception) -> str:
-    """What a kernel says; Arrow's own words only where ours do not cover the case."""
+    """The first line of an error message of a kernel or of Arrow."""
     return str(problem).split("\n", 1)[0]
 
 
@@ -285,7 +284,7 @@ def _written(expr: ir.Call | ir.Conditional) -> str:
 
 
 def _conditional(expr: ir.Conditional, rows: Rows, run: Run) -> pa.Array:
-    """Each value is computed for the rows that take it."""
+    """The value of an `if`; each branch is computed only for the rows that take it."""
 
     def computed(value: ir.Expr, some: Rows) -> pa.Array:
         try:
@@ -314,7 +313,7 @@ def constant_value(expr: ir.Expr, run: Run) -> PlainValue:
 
 
 def plain_values(column: pa.Array, kind: PropType) -> list[PlainValue]:
-    """The values of a column as literals have them: a date is its number of days, a datetime its milliseconds."""
+    """The values of a column in the form of literals: a date as days, a datetime as milliseconds since 1970."""
     if kind.scalar is Scalar.DATE:
         column = column.cast(pa.list_(pa.int32()) if kind.is_list else pa.int32())
     elif kind.scalar is Scalar.DATETIME:
@@ -330,7 +329,7 @@ def is_constant(expr: ir.Expr) -> bool:
 
 
 def plain(value: PlainValue) -> str | int | float | bool | None:
-    """A value that is known to be no list."""
+    """A value that is known not to be a list."""
     assert not isinstance(value, tuple)
     return value
 
@@ -354,7 +353,7 @@ def _compare(compare: ir.Compare, rows: Rows, run: Run) -> Mask:
     if is_constant(left):
         left, operator, right = right, EXCHANGED[operator], left
     if left.type.is_vector:
-        # Only a pattern compares vectors, and only for equality.
+        # Only a pattern compares vectors, and only by equality.
         return _equal_vectors(evaluate(left, rows, run), constant_value(right, run))
     orders_truth = left.type.scalar is Scalar.BOOL and operator not in ("=", "!=")
     if is_constant(right) and not orders_truth:
@@ -409,13 +408,13 @@ def _is_one_of(item: ir.Expr, listed: tuple[PlainValue, ...], rows: Rows, run: R
     column = evaluate(item, rows, run)
     wanted = listed_values(item.type, listed)
     if pa.types.is_floating(column.type):
-        # By value: 0 equals -0.
+        # Adding 0 turns -0 into 0: they are equal by value.
         column = pc.add(column, pa.scalar(0, column.type))
     return as_mask(pc.is_in(column, value_set=wanted, skip_nulls=True))
 
 
 def listed_values(kind: PropType, listed: tuple[PlainValue, ...]) -> pa.Array:
-    """The values of a list that a column of this type can be equal to, in its own type."""
+    """The items of a list that a column of this type can be equal to, as an array of the column's type."""
     return coerce_items(kind, [plain(value) for value in listed])
 
 
@@ -453,7 +452,7 @@ def _suffix(suffix: ir.Suffix, rows: Rows, run: Run) -> Mask:
 
 
 def _texts(left: ir.Expr, right: ir.Expr, rows: Rows, run: Run) -> tuple[Any, Any, Mask]:
-    """Two columns of text as numpy has them, and where both are known."""
+    """Two columns of text as NumPy strings, and a mask of the rows where both are not null."""
     columns = [evaluate(left, rows, run), evaluate(right, rows, run)]
     known = as_mask(pc.and_(pc.is_valid(columns[0]), pc.is_valid(columns[1])))
     texts = [np.array(pc.fill_null(column, "").to_pylist(), np.dtypes.StringDType()) for column in columns]

@@ -1,7 +1,6 @@
-"""Aggregates that need all values of a group at once: distinct ones, lists, medians, percentiles and deviations.
-
-Rows are numbered by their group; each aggregate is one pass over the numbers and the values. This is done in a thread when there
-are many rows: between its passes it looks whether the run was stopped, and ends then.
+"""Aggregates that need all values of a group at once: `distinct`, lists, medians, percentiles and deviations.
+Each row gets the number of its group; each aggregate is one pass over these numbers and the values. With many rows this runs in
+a thread, which checks between passes whether the run was stopped.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from omnigraph.query.shape.compare import as_mask
 from omnigraph.query.shape.evaluate import constant_value, evaluate
 from omnigraph.values.columns import arrow_type, whole
 
-#: Aggregates that can be put together from those of parts, when each value counts.
+#: Aggregates that can be merged from the aggregates of parts of a group, unless they are `distinct`.
 _OF_PARTS = ("count", "sum", "avg", "min", "max")
 
 
 def needs_all_values(call: AggregateCall) -> bool:
-    """Whether an aggregate can not be put together from the aggregates of parts of its group."""
+    """Whether an aggregate can not be merged from the aggregates of parts of its group."""
     return call.distinct or call.function not in _OF_PARTS
 
 
 def aggregate_whole(plan: Aggregate, rows: Rows, run: Run) -> Rows:
-    """The groups of all rows, in the order in which their first rows come; without keys, one group even of nothing."""
+    """The groups of all rows, in the order of their first rows; without keys, one group even without rows."""
     codes, first = _groups([evaluate(key.expr, rows, run) for key in plan.keys], rows.count, run.budget)
     count = len(first) if plan.keys else 1
     leading = rows.take(first)
@@ -46,26 +45,26 @@ def aggregate_whole(plan: Aggregate, rows: Rows, run: Run) -> Rows:
 
 
 def _groups(keys: list[pa.Array], count: int, budget: Budget) -> tuple[Integers, Integers]:
-    """The number of each row's group, and the first row of each group; groups are numbered by their first rows."""
+    """The group number of each row, and the first row of each group; groups are numbered in order of their first rows."""
     codes = np.zeros(count, np.int64)
     for number, key in enumerate(keys):
         own = _codes(key)
         budget.check()
-        # A product of two numbers below the number of rows, which are renumbered before the next.
+        # Both factors are at most the number of rows, and the result is renumbered, so no product overflows.
         codes = own if not number else _codes(pa.array(codes * (int(own.max(initial=0)) + 1) + own))
     budget.check()
     return codes, _firsts(codes)
 
 
 def _firsts(codes: Integers) -> Integers:
-    """The rows with a code that is above all before it; of codes numbered by their first rows, these are those rows."""
+    """The first row of each code; codes are numbered by first occurrence, so a first row exceeds all codes before it."""
     above = np.ones(len(codes), np.bool_)
     np.greater(codes[1:], np.maximum.accumulate(codes)[:-1], out=above[1:])
     return np.flatnonzero(above)
 
 
 def _codes(key: pa.Array) -> Integers:
-    """Equal numbers for equal values, in the order in which they first appear; null is one of them, and 0 is -0."""
+    """A number for each value, equal for equal values, numbered by first occurrence; null has a number, and 0 equals -0."""
     if pa.types.is_list(key.type) or pa.types.is_fixed_size_list(key.type):
         seen: dict[object, int] = {}
         items = (None if value is None else tuple(value) for value in key.to_pylist())
@@ -105,7 +104,7 @@ def _aggregated(call: AggregateCall, rows: Rows, codes: Integers, count: int, ru
 
 
 def _first_of_each(codes: Integers, values: pa.Array, budget: Budget) -> Integers:
-    """The rows that hold a value of their group for the first time."""
+    """The rows in which a value of their group occurs for the first time."""
     pairs = pa.table({"code": codes, "value": _codes(values), "place": np.arange(len(codes))})
     budget.check()
     first = pairs.group_by(["code", "value"]).aggregate([("place", "min")])["place_min"]
@@ -120,7 +119,7 @@ def _collected(call: AggregateCall, values: pa.Array, codes: Integers, count: in
 
 
 def _sorted(values: pa.Array, codes: Integers) -> tuple[Integers, Integers, Integers]:
-    """Rows by group and value, where each group starts and how many rows it has."""
+    """The rows ordered by group and value, and the start and size of each group in this order."""
     keys = values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values
     table = pa.table({"code": codes, "value": keys})
     order = pc.sort_indices(table, sort_keys=[("code", "ascending"), ("value", "ascending")])
@@ -133,7 +132,7 @@ def _runs(codes: Integers) -> tuple[Integers, Integers]:
 
 
 def _at(values: pa.Array, codes: Integers, count: int, *, last: bool, sort: bool = False) -> pa.Array:
-    """The first or the last value of each group, of all in order when `sort`; null for a group without values."""
+    """The first or last value of each group, in row order or, with `sort`, in value order; null for an empty group."""
     if sort:
         order, starts, sizes = _sorted(values, codes)
     else:
@@ -148,7 +147,7 @@ def _at(values: pa.Array, codes: Integers, count: int, *, last: bool, sort: bool
 
 
 def _extreme(values: pa.Array, codes: Integers, count: int, *, last: bool) -> pa.Array:
-    """The least or the largest value of each group. NaN is either only where a group has nothing else, as Arrow has it."""
+    """The least or largest value of each group. As in Arrow, NaN counts only when a group has no other value."""
     if pa.types.is_floating(values.type):
         is_nan = as_mask(pc.is_nan(values))
         has_number = np.bincount(codes[~is_nan], minlength=count) > 0
@@ -168,7 +167,7 @@ def _fraction(call: AggregateCall, run: Run) -> float:
 
 
 def _percentile(values: pa.Array, codes: Integers, count: int, fraction: float) -> pa.Array:
-    """Between the two values next to the fraction, in proportion."""
+    """The percentile of each group, interpolated linearly between two values; null for an empty group."""
     order, starts, sizes = _sorted(values, codes)
     numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)[order]
     sizes = np.pad(sizes, (0, count - len(sizes)))
@@ -185,7 +184,7 @@ def _percentile(values: pa.Array, codes: Integers, count: int, fraction: float) 
 
 
 def _deviation(values: pa.Array, codes: Integers, count: int) -> pa.Array:
-    """Of a sample: null for fewer than two values."""
+    """The sample standard deviation of each group; null for fewer than two values."""
     numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     sizes = np.bincount(codes, minlength=count)
     with np.errstate(all="ignore"):
@@ -216,7 +215,7 @@ def _sums(call: AggregateCall, values: pa.Array, codes: Integers, count: int) ->
 
 
 def _exact_sums(values: pa.Array, codes: Integers, count: int) -> list[int]:
-    """The sums of integers by group, however large: the high and the low half of each value are summed apart."""
+    """The exact sum of integers of each group: the high and low 32 bits are summed separately, so that neither overflows."""
     numbers = whole(values).to_numpy(zero_copy_only=False)
     if numbers.dtype.itemsize < 8:
         numbers = numbers.astype(np.int64)

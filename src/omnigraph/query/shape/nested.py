@@ -1,6 +1,5 @@
-"""Blocks inside a block: rows that a nested plan has matches for or not, rows joined with them, and aggregates over them.
-
-A nested plan runs once for all distinct combinations of the outer variables it speaks about, never once per row.
+"""Nested blocks: rows with or without a match in a nested plan, rows joined with the matches, and aggregates over them.
+A nested plan runs once for all distinct combinations of the outer variables that it uses, never once per row.
 """
 
 from __future__ import annotations
@@ -18,22 +17,21 @@ from omnigraph.query.shape.aggregate import aggregate
 from omnigraph.query.traverse.reach import Reached, Sizes
 from omnigraph.values.columns import arrow_type, whole
 
-#: Runs a nested plan for some rows, which carry the number of their combination.
+#: Runs a nested plan for outer rows, which carry the numbers of their combinations.
 Inner = Callable[[Rows], Iterator[Rows]]
 
-#: Numbers the combinations that a nested plan is started with. A plan inside has its own, under its own name.
+#: The name, followed by the depth, of the numbers of the combinations with which a nested plan starts.
 _COMBINATION = "#combination"
-#: From so many times as many codes as rows on, sorting the rows costs less than a place for each code.
+#: With more than so many times as many possible codes as rows, sorting the rows is cheaper than an array over all codes.
 _SPARSE = 16
-#: The owner and the place of each joined row.
+#: Bytes for each joined row: its owner and its place.
 _BYTES_PER_PAIR = 16
 
 
 def semi_join(plan: ir.AntiJoin | ir.SemiJoin, rows: Rows, depth: int, inner: Inner) -> Rows:
-    """The rows whose combination the inner plan holds; with an AntiJoin those whose it does not hold.
-
-    The inner plan ends early when it has held every combination, and starts over with those that are left when it has
-    held half of them.
+    """The rows whose combination has a match in the inner plan; with an AntiJoin the rows whose combination has none.
+    The inner plan stops as soon as every combination has a match. When half of them have one, it is started again with the
+    others only.
     """
     first, inverse = _distinct(rows, plan.on)
     matched = _matched(rows, first, f"{_COMBINATION}{depth}", inner)
@@ -42,15 +40,15 @@ def semi_join(plan: ir.AntiJoin | ir.SemiJoin, rows: Rows, depth: int, inner: In
 
 
 def _distinct(rows: Rows, on: tuple[str, ...]) -> tuple[Integers, Integers]:
-    """Where each combination comes first, and for each row the number of its combination."""
+    """The first row of each combination, and for each row the number of its combination."""
     codes = combinations(rows, on)
     if (codes[1:] > codes[:-1]).all():
-        # The rows of a scan: each has a combination of its own.
+        # Ascending codes, as from a scan: every row has a different combination.
         return np.arange(len(codes)), np.arange(len(codes))
     if int(codes.max()) > _SPARSE * len(codes):
         _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
         return first, inverse
-    # A place for each code that there could be costs less than sorting them.
+    # An array over all possible codes costs less than sorting.
     places = np.full(int(codes.max()) + 1, -1, np.int64)
     places[codes[::-1]] = np.arange(len(codes))[::-1]
     first = places[places >= 0]
@@ -59,7 +57,7 @@ def _distinct(rows: Rows, on: tuple[str, ...]) -> tuple[Integers, Integers]:
 
 
 def _matched(rows: Rows, first: Integers, name: str, inner: Inner) -> Mask:
-    """For each combination whether the inner plan holds it."""
+    """A mask of the combinations that have a match in the inner plan."""
     matched = np.zeros(len(first), np.bool_)
     if not len(first):
         return matched
@@ -71,7 +69,7 @@ def _matched(rows: Rows, first: Integers, name: str, inner: Inner) -> Mask:
 
 
 def _is_decided(batches: Iterator[Rows], name: str, matched: Mask, asked: int) -> bool:
-    """Mark the combinations that an inner plan holds; False when it is better started again with the others."""
+    """Mark the combinations with a match; False when the inner plan should be started again with the others."""
     marked_before = int(matched.sum())
     for number, found in enumerate(batches):
         matched[found.numbers[name]] = True
@@ -84,7 +82,7 @@ def _is_decided(batches: Iterator[Rows], name: str, matched: Mask, asked: int) -
 
 
 def optional_join(plan: ir.OptionalJoin, rows: Rows, depth: int, inner: Inner, run: Run) -> Iterator[Rows]:
-    """Each row with each row that the inner plan has for its combination, or alone with nulls."""
+    """Each row with each match of its combination in the inner plan, or once with nulls when there is none."""
     name = f"{_COMBINATION}{depth}"
     first, inverse = _distinct(rows, plan.on)
     outer = rows.take(first).with_numbers(name, np.arange(len(first)))
@@ -109,7 +107,7 @@ def optional_join(plan: ir.OptionalJoin, rows: Rows, depth: int, inner: Inner, r
 
 
 def _columns_of(rows: Rows, variables: tuple[str, ...]) -> dict[str, Values]:
-    """All that is known of some variables, as columns."""
+    """Everything the rows hold of some variables, as columns."""
     settled = rows.settled(
         [name for name in rows.domains if name in variables], [name for name in rows.attributes if name in variables]
     )
@@ -118,7 +116,7 @@ def _columns_of(rows: Rows, variables: tuple[str, ...]) -> dict[str, Values]:
 
 
 def _pairs(combination: Integers, count: int) -> Reached:
-    """For each combination the places of its rows, in their order; -1 once for one that has none."""
+    """For each combination the places of its rows, in order; a single -1 for a combination without rows."""
     order = order_by_code(combination)
     real = np.bincount(combination, minlength=count).astype(np.int64)
     counts = np.maximum(real, 1)
@@ -130,7 +128,7 @@ def _pairs(combination: Integers, count: int) -> Reached:
 
 
 def attached(plan: ir.Attach, rows: Rows, depth: int, inner: Inner, run: Run) -> Rows:
-    """The rows with what is found over the matches that the inner plan has for each of them."""
+    """The rows with one more column: an aggregate (or `exists`) over the matches of each row in the inner plan."""
     name = f"{_COMBINATION}{depth}"
     first, inverse = _distinct(rows, plan.on)
     full_name = column_name(plan.column.variable, ir.VALUE)
@@ -151,7 +149,7 @@ def attached(plan: ir.Attach, rows: Rows, depth: int, inner: Inner, run: Run) ->
 
 
 def outer_rows(plan: ir.Outer, outer: Rows | None) -> Rows:
-    """The rows a nested plan starts with: their variables, and the number of each combination."""
+    """The rows with which a nested plan starts: the variables it uses, and the combination numbers of all levels."""
     if outer is None:
         return Rows(1)
     prefixes = tuple(f"{name}." for name in plan.variables)
@@ -163,7 +161,7 @@ def outer_rows(plan: ir.Outer, outer: Rows | None) -> Rows:
 
 
 def combinations(rows: Rows, variables: tuple[str, ...]) -> Integers:
-    """Equal numbers for rows with equal nodes or values in these variables."""
+    """A number for each row, equal for rows with equal nodes or values in all these variables."""
     codes: Integers = np.zeros(rows.count, np.int64)
     for number, variable in enumerate(variables):
         own = rows.codes(variable).astype(np.int64)

@@ -21,7 +21,7 @@ from omnigraph.query.shape.evaluate import evaluated
 
 
 def ordered(plan: Order, batches: Iterator[Rows], run: Run) -> Rows:
-    """The rows in order; with a limit only so many are held of rows that come in several batches."""
+    """The rows in order. Of several batches with a limit, only about the first `limit` rows are held."""
     first = next(batches)
     second = next(batches, None)
     if second is None:
@@ -39,7 +39,7 @@ def ordered(plan: Order, batches: Iterator[Rows], run: Run) -> Rows:
 
 
 def order(plan: Order, rows: Rows, run: Run) -> Rows:
-    """The rows by the keys, then by the ties; only the first of them when there is a limit."""
+    """The rows ordered by the keys, then by the ties; with a limit only the first `limit` rows."""
     if plan.limit == 0:
         return rows.slice(0, 0)
     columns: dict[str, pa.Array] = {}
@@ -52,7 +52,7 @@ def order(plan: Order, rows: Rows, run: Run) -> Rows:
     if chosen is not None:
         rows, arrow = rows.take(chosen), pa.array(chosen)
         columns = {name: column.take(arrow) for name, column in columns.items()}
-    # The places of the rows in order, and the rows themselves once more.
+    # Charged: the keys and places of the rows, and the copy of the rows in order.
     held = run.budget.charge(rows.nbytes + _BYTES_PER_ROW * rows.count)
     try:
         if len(keys) == 1:
@@ -70,14 +70,14 @@ def order(plan: Order, rows: Rows, run: Run) -> Rows:
         run.budget.release(held)
 
 
-#: A key and a place of each row.
+#: Bytes for each row: a key and a place.
 _BYTES_PER_ROW = 16
-#: Steps of a loop that sorting a row takes about as long as.
+#: Sorting a row takes about as long as so many steps of a loop.
 _STEPS_PER_ROW = 100
 
 
 def _sorted(columns: dict[str, pa.Array], keys: list[tuple[str, str]]) -> npt.NDArray[Any]:
-    """The places of the rows in order: numpy's, when all keys are numbers, and Arrow's otherwise."""
+    """The places of the rows in order: sorted by NumPy when all keys are numbers, else by Arrow."""
     numbers = [_ascending(columns[name], direction) for name, direction in keys]
     ascending = [values for values in numbers if values is not None]
     if len(ascending) == len(numbers):
@@ -86,7 +86,7 @@ def _sorted(columns: dict[str, pa.Array], keys: list[tuple[str, str]]) -> npt.ND
 
 
 def _by_number(values: pa.Array, direction: str, limit: int | None) -> Integers | None:
-    """The order by one number when no two of the first rows have the same, so that no tie has to be read."""
+    """The places of the rows ordered by one numeric key; None when it is not numeric, or the first rows have ties."""
     numbers = _ascending(values, direction)
     if numbers is None:
         return None
@@ -96,14 +96,14 @@ def _by_number(values: pa.Array, direction: str, limit: int | None) -> Integers 
 
 
 def _ascending(values: pa.Array, direction: str) -> npt.NDArray[Any] | None:
-    """Numbers that ascend in the direction of a key; None for what is no number, or null."""
+    """A numeric column so that ascending order is the key's direction; None when it is not numeric or has nulls."""
     whole, real = pa.types.is_integer(values.type), pa.types.is_floating(values.type)
     if values.null_count or not (whole or real):
         return None
     numbers: npt.NDArray[Any] = np.from_dlpack(values)
     if direction == "ascending":
         return numbers
-    # The complement turns the order around, for any integer.
+    # The complement reverses the order of any integers, without overflow.
     return np.asarray(np.invert(numbers) if whole else np.negative(numbers))
 
 
@@ -115,9 +115,9 @@ def _tie(expr: Column | ResultColumn, rows: Rows, run: Run) -> pa.Array:
 
 
 def sort_columns(plan: Order, rows: Rows, run: Run) -> list[tuple[str, pa.Array, bool]]:
-    """What rows are ordered by, as plain columns for another engine: a name, values, and whether they descend.
-
-    Each key is first what kind of value it is, then the value, so that nulls and NaN never decide.
+    """The order keys of rows as plain columns for another engine: name, values, and whether they descend.
+    Each key becomes two columns: the kind of value (null, number, NaN), then the value, so that the engine's order of nulls and
+    NaN does not matter.
     """
     found: list[tuple[str, pa.Array, bool]] = []
     keys = [(key.expr, key.descending, key.nulls_first) for key in plan.keys]
@@ -143,7 +143,7 @@ def _unknown(alias: UnknownAlias) -> EvaluationError:
 def _add(
     columns: dict[str, pa.Array], keys: list[tuple[str, str]], values: pa.Array, *, descending: bool, nulls_first: bool
 ) -> None:
-    """One key as sortable columns: first what kind of value it is (null, number, NaN), then the value."""
+    """Add one key as sortable columns: the kind of value (null, number, NaN) where values differ in it, then the value."""
     number = len(columns)
     kinds = _kinds(values, nulls_first)
     if kinds is not None:
@@ -158,8 +158,8 @@ def _add(
 
 
 def _kinds(values: pa.Array, nulls_first: bool) -> pa.Array | None:
-    """NaN comes after all numbers in both directions; where nulls come is the key's to say. None when all are plain."""
-    # numpy takes nulls for NaN.
+    """Sort codes: NaN after all numbers in both directions, nulls where the key says. None without nulls and NaN."""
+    # NumPy gets nulls as NaN.
     unordered = np.isnan(values.to_numpy(zero_copy_only=False)) if pa.types.is_floating(values.type) else None
     if not values.null_count and (unordered is None or not unordered.any()):
         return None
@@ -171,12 +171,12 @@ def _kinds(values: pa.Array, nulls_first: bool) -> pa.Array | None:
     return pa.array(kinds)
 
 
-#: Below, sorting everything is as fast.
+#: With fewer rows, sorting everything is as fast.
 _MANY = 50_000
 
 
 def _candidates(columns: dict[str, pa.Array], keys: list[tuple[str, str]], limit: int | None) -> Integers | None:
-    """With many rows and a small limit: the rows that are not worse by the first key than the last one within the limit."""
+    """For many rows and a small limit: the rows whose first key is no worse than that of row number `limit`; else None."""
     if limit is None or len(keys) == 0:
         return None
     name, direction = keys[0]

@@ -1,6 +1,5 @@
 """How edges are followed: through the index on their ends, or through adjacency in memory. Both give the same answers.
-
-Following the index reads only the edges at the frontier into a small graph of its own; from there on both ways are one.
+Following the index reads only the edges at the frontier into a small graph; from there on both ways use the same code.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from omnigraph.values.columns import whole
 MODE_VARIABLE = "OMNIGRAPH_TRAVERSAL_MODE"
 INDEXED, CSR = "indexed", "csr"
 
-#: What each edge of an adjacency that must be built costs: the unit of costs.
+#: The cost of each edge of an adjacency that must be built; this is the unit of costs.
 _PER_EDGE = 1.0
-#: Steps of a loop that reading an edge takes about as long as.
+#: Reading an edge takes about as long as so many steps of a loop.
 _STEPS_PER_EDGE = 80
 
-#: Which columns of an edge hold the ends a step in a direction starts from.
+#: The edge columns that hold the ends from which a step in a direction starts.
 START_COLUMNS = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}
 _OTHER = {"src": "dst", "dst": "src"}
 
 
 def forced_mode() -> str | None:
-    """The mode the environment asks for."""
+    """The traversal mode set by the environment variable, or None."""
     mode = os.environ.get(MODE_VARIABLE) or None
     if mode not in (None, "auto", INDEXED, CSR):
         raise BadRequest(f"{MODE_VARIABLE} is '{mode}'; it can be {INDEXED} or {CSR}")
@@ -45,7 +44,7 @@ def forced_mode() -> str | None:
 
 
 def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
-    """A graph that holds at least the edges within reach of the frontier."""
+    """A graph with at least the edges within reach of the start nodes."""
     edges = run.edges(edge.edge_type)
     mode = forced_mode()
     known = None if mode == INDEXED else run.caches.known_edge_graph(edges.table)
@@ -62,7 +61,7 @@ def graph_for(edge: EdgePattern, start: Points, run: Run) -> EdgeGraph:
 
 
 def followed_by(edge: EdgePattern, start: Points, run: Run) -> Followed:
-    """What a step follows, from these nodes."""
+    """The adjacency that a step from these nodes follows, with the domains of its ends."""
     if edge.alternatives:
         return _mixed(edge, run)
     graph = graph_for(edge, start, run)
@@ -71,11 +70,11 @@ def followed_by(edge: EdgePattern, start: Points, run: Run) -> Followed:
 
 
 def _mixed(edge: EdgePattern, run: Run) -> Followed:
-    """The adjacency of several edge types, which is kept."""
+    """The adjacency of several edge types; it is cached."""
     run.note(f"traversal: {CSR}")
     assert edge.ends is not None
     tables = [(run.edges(name), direction) for name, direction in edge.alternatives]
-    # A single hop needs only the edges between its two types; they are told apart by the directions.
+    # A single hop needs only the edges between its two types; the directions in the key keep such graphs apart.
     key = ("mixed", *(part for edges, direction in tables for part in (*edges.table.identity, direction.value)))
 
     def make() -> MixedGraph:
@@ -97,7 +96,7 @@ def _mixed(edge: EdgePattern, run: Run) -> Followed:
 
 
 def count_ends(edge: EdgePattern, domain: SortedIds, run: Run) -> None:
-    """Ends that were found through the index are looked up in their table by id, which counts as part of following it."""
+    """Count the look-up by id of ends that were found through the index as a part of the cost of following it."""
     if is_passing(domain):
         cost = LOOKUP + PER_ID * len(domain.ids)
         run.caches.spending.add(run.edges(edge.edge_type).table.identity, cost)
@@ -110,14 +109,14 @@ def is_same_type(edges: Entities) -> bool:
 
 
 def _affordable(edges: Entities, edge: EdgePattern, frontier: int, run: Run) -> bool:
-    """Whether following the index costs less than building the adjacency would, which is not there yet."""
+    """Whether following the index costs less than building the adjacency, which is not in memory yet."""
     if not _is_indexed(edges, edge.direction, run):
         return False
     return LOOKUP * min(edge.max_hops, 8) + PER_ID * frontier < _left_to_spend(edges, run)
 
 
 def _left_to_spend(edges: Entities, run: Run) -> float:
-    """An adjacency is kept, so it is built as soon as the index has cost as much as building it does."""
+    """The cost that may still be spent on the index before building the adjacency, which is then kept, is worth it."""
     return _PER_EDGE * edges.rows - run.caches.spending.of(edges.table.identity)
 
 
@@ -127,7 +126,7 @@ def _is_indexed(edges: Entities, direction: Direction, run: Run) -> bool:
 
 
 def _nearby(edges: Entities, edge: EdgePattern, start: Values, run: Run, *, bounded: bool) -> EdgeGraph | None:
-    """The edges within reach, hop by hop; None when the frontier has grown so large that adjacency is cheaper."""
+    """The edges within reach, read hop by hop; None when the frontier grows so large that building adjacency is cheaper."""
     frontier = pc.unique(start).drop_null()
     seen = frontier
     found: list[pa.Table] = []
@@ -156,7 +155,7 @@ def _nearby(edges: Entities, edge: EdgePattern, start: Values, run: Run, *, boun
 
 
 def first_of_each(ids: Values) -> Integers | None:
-    """Where each edge stands first, None when that is everywhere: some are found from both of their ends."""
+    """The first place of each distinct id; None when no id repeats. (An edge may be found from both of its ends.)"""
     column = whole(ids)
     encoded = pc.dictionary_encode(column)
     if len(encoded.dictionary) == len(column):

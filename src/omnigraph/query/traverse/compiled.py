@@ -1,4 +1,4 @@
-"""Loops that are compiled: they hold no lock of the interpreter while they run."""
+"""Loops compiled by Numba: they do not hold the interpreter lock while they run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from numba import njit
 def search_each(  # pragma: no cover
     starts: Any, indices: Any, sources: Any, least: int, most: int, collect: bool, room: int, stop: Any
 ) -> Any:
-    """Breadth-first search from each source: how many positions each reaches, all of them in turn, and how many sources
-    were searched.
-
-    Without `collect` they are only counted. The search ends after the source with which more than `room` positions are
-    found, and at once when `stop[0]` is not 0; what it returns then is of no use.
+    """Breadth-first search from each source. Returns: how many positions each source reaches, the positions themselves,
+    source by source, and how many sources were searched.
+    Without `collect` positions are only counted. The search ends after the source with which it has found more than `room`
+    positions, and at once when `stop[0]` is not 0; its result is then meaningless.
     """
     size = len(starts) - 1
-    # One bit for each position: what is looked at for every edge stays in the fastest memory.
+    # One bit for each position: these marks are read for every edge and should fit into the CPU cache.
     seen = np.zeros((size >> 6) + 1, np.uint64)
     queue = np.empty(size + 1, np.int32)
     counts = np.zeros(len(sources), np.int64)
@@ -44,7 +43,8 @@ def search_each(  # pragma: no cover
                     return counts, found[:0].copy(), done
                 position = queue[place]
                 for slot in range(starts[position], starts[position + 1]):
-                    # Whether it is new can not be foreseen, so that a branch here would cost more than the work.
+                    # Whether the neighbour is new is unpredictable for the CPU: a branch would cost more than always writing
+                    # it.
                     neighbour = indices[slot]
                     bit = np.uint64(neighbour & 63)
                     marks = seen[neighbour >> 6]
@@ -74,7 +74,7 @@ def search_each(  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _forget(seen: Any, queue: Any, end: Any) -> None:  # pragma: no cover
-    """Clear the marks of what one source has reached, the shorter way."""
+    """Clear the marks of the positions that one source reached, one by one or all at once, whichever is cheaper."""
     if end < len(seen):
         for place in range(end):
             seen[queue[place] >> 6] = np.uint64(0)
@@ -91,7 +91,7 @@ def _has_loop(starts: Any, indices: Any, source: Any) -> Any:  # pragma: no cove
 
 @njit(cache=True, nogil=True)
 def _room(found: Any, total: Any, more: Any) -> Any:  # pragma: no cover
-    """The same array, or a copy that is large enough for more."""
+    """The array itself if it has room for `more` entries after `total`, else a larger copy."""
     if total + more <= len(found):
         return found
     larger = np.empty(max(2 * len(found), total + more), np.int64)
@@ -101,8 +101,8 @@ def _room(found: Any, total: Any, more: Any) -> Any:  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def group_edges(tails: Any, heads: Any, size: int, reach: int) -> Any:  # pragma: no cover
-    """Adjacency of edges: where each tail starts, its distinct heads in order, and how many edges stand behind each."""
-    # Placing edges by head and then by tail, each keeping the order it finds, sorts them without comparing any.
+    """The adjacency of edges: the start of each tail, its distinct heads in order, and the number of edges to each head."""
+    # Two stable counting sorts, by head and then by tail, order the edges without comparisons.
     by_head = _placed(heads, reach)
     order = np.empty(len(tails), np.int32)
     place = _begins(tails, size)
@@ -131,7 +131,7 @@ def group_edges(tails: Any, heads: Any, size: int, reach: int) -> Any:  # pragma
 
 @njit(cache=True, nogil=True)
 def _placed(values: Any, size: int) -> Any:  # pragma: no cover
-    """The places of values below `size`, in the order of the values."""
+    """The places of values below `size`, in stable order of the values."""
     order = np.empty(len(values), np.int32)
     place = _begins(values, size)
     for number in range(len(values)):
@@ -142,7 +142,7 @@ def _placed(values: Any, size: int) -> Any:  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def _begins(values: Any, size: int) -> Any:  # pragma: no cover
-    """Where each value begins when they are sorted."""
+    """The first place of each value in the sorted values."""
     begins = np.zeros(size + 1, np.int64)
     for value in values:
         begins[value + 1] += 1

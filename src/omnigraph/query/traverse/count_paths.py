@@ -1,4 +1,4 @@
-"""Counting paths without enumerating them: numbers are summed from the far end of the hops to the near one."""
+"""Counting paths without enumerating them: numbers of paths are summed from the last hop back to the first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEW = 8
 
 
 def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
-    """The rows from which every hop leads somewhere, each with its number of paths."""
+    """The rows with at least one path along all hops, each weighted with its number of paths."""
     weights = _paths_from(rows, plan.hops[0], run)
     if WEIGHT in rows.numbers:
         weights = _product(weights, rows.numbers[WEIGHT])
@@ -38,7 +38,7 @@ def count_paths(plan: CountPaths, rows: Rows, run: Run) -> Rows:
 
 
 def weight_of(rows: Rows) -> int:
-    """How many rows these stand for."""
+    """The number of rows that these weighted rows stand for."""
     weights = rows.numbers.get(WEIGHT)
     if weights is None:
         return rows.count
@@ -52,7 +52,7 @@ def weight_of(rows: Rows) -> int:
 
 
 def weighted(rows: Rows, times_each: int) -> Rows:
-    """Rows that stand for so many times as many; none when that is none."""
+    """The rows with their weights multiplied by `times_each`; no rows when it is 0."""
     if not times_each:
         return rows.slice(0, 0).with_numbers(WEIGHT, np.zeros(0, np.int64))
     weights = rows.numbers.get(WEIGHT)
@@ -62,23 +62,23 @@ def weighted(rows: Rows, times_each: int) -> Rows:
 
 
 def times(one: int, other: int) -> int:
-    """The product of two numbers of rows."""
+    """The product of two numbers of rows; raises ResourceLimit when it exceeds an I64."""
     if one * other > _MOST:
         raise _too_many()
     return one * other
 
 
 def _paths_from(rows: Rows, hop: Hop, run: Run) -> Integers:
-    """How many paths a hop has from each row."""
+    """The number of paths of a hop, and of the hops after it, from each row."""
     start, _ = ends_of(hop.edge, run)
     return _paths(hop, points_of(rows, hop.source, start, run), run)
 
 
 def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
-    """How many paths the hop and those behind it have from each source."""
+    """The number of paths along the hop and the hops after it, from each source."""
     adjacency, domain, positions, graph = _adjacency(hop, sources, run)
     edge = hop.edge
-    # With an edge variable parallel edges are different paths.
+    # With an edge variable, parallel edges count as different paths.
     each_edge = edge.variable is not None and adjacency.parallel is not None
     ends_here = not each_edge and not hop.then and is_any(hop.target, run)
     if ends_here and edge.max_hops == 1:
@@ -101,7 +101,7 @@ def _paths(hop: Hop, sources: Points, run: Run) -> Integers:
 
 
 def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Integers:
-    """For each position of the domain how many paths go on from there; 0 where the target does not fit."""
+    """For each position of the domain the number of paths that continue from it; 0 where the target does not match."""
     count_ends(hop.edge, domain, run)
     fitting = fitting_targets(hop.target, domain, positions, run).fitting(positions)
     if fitting is not None:
@@ -114,20 +114,19 @@ def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Inte
     return weights
 
 
-#: From so many edges for each node they lead to on, nearly all of these nodes are reached.
+#: With at least so many edges per target node, nearly all target nodes are reached.
 _MANY_EDGES = 4
-#: How many times fewer edges must lead to the ends that count for the way back to be worth it.
+#: Following edges backwards pays when so many times fewer edges lead to the targets with paths.
 _FEWER = 8
-#: What turning an edge around costs, and following one without, in units of `query.cache`.
+#: The cost per edge of making the reversed adjacency, and of following edges without it, in units of `query.cache`.
 _PER_EDGE_TURNED = 0.25
 _PER_EDGE_FOLLOWED = 0.05
 
 
 @dataclass(frozen=True)
 class _Edges:
-    """The edges of a hop of one step: `graph` holds them where they are kept in memory.
-
-    `each_edge`: parallel edges are different paths.
+    """The edges of a single-step hop. `graph`: the graph that holds them when it is kept in memory, else None.
+    `each_edge`: parallel edges count as different paths.
     """
 
     hop: Hop
@@ -137,7 +136,7 @@ class _Edges:
     each_edge: bool
 
     def paths(self, starts: Integers, run: Run) -> Integers:
-        """For each start how many paths lead over its edges and on from their ends."""
+        """For each start the number of paths along its edges and onwards from their ends."""
         adjacency = self.adjacency
         edges = len(adjacency.indices) if len(starts) >= adjacency.sources else int(adjacency.degrees(starts).sum())
         if edges < _MANY_EDGES * adjacency.size:
@@ -157,7 +156,7 @@ class _Edges:
         return self._back(back, ends, weights, starts)
 
     def _along(self, reached: Reached, weights: Integers) -> Integers:
-        """Each edge of a start brings the paths of its end."""
+        """For each start the sum of the weights of the ends of its edges."""
         values = weights[reached.ends]
         if self.each_edge:
             parallel = self.adjacency.parallel
@@ -168,7 +167,7 @@ class _Edges:
         return reached.sums(values)
 
     def _back(self, back: Adjacency, ends: Integers, weights: Integers, starts: Integers) -> Integers:
-        """The same from the few ends that have paths: each brings them to those whose neighbour it is."""
+        """The same sums, computed backwards from the few ends with paths: each adds its weight to its predecessors."""
         counts, slots = back.slots(ends)
         values = weights[ends].repeat(counts)
         if self.each_edge:
@@ -181,9 +180,8 @@ class _Edges:
 
 
 def _adjacency(hop: Hop, sources: Points, run: Run) -> tuple[Adjacency, SortedIds, Integers, EdgeGraph | None]:
-    """The adjacency of a hop, where it leads, the sources in it, and the graph it belongs to when that is kept.
-
-    Conditions on edges need the edges themselves.
+    """The adjacency of a hop, the domain of its ends, the positions of the sources, and its graph if that is kept, else None.
+    A hop with conditions on its edges reads the edges themselves.
     """
     if hop.edge.predicates:
         found = read_edges(hop.edge, (), sources, run)
@@ -203,7 +201,7 @@ def _product(one: Integers, other: Integers) -> Integers:
 
 def refuse_too_many(values: Integers) -> None:
     """Raise when the sum of some numbers of paths is beyond an I64."""
-    # Most numbers are so small that the largest of them tells.
+    # Usually the largest number alone shows that the sum is small enough.
     if len(values) and values.max().item() * len(values) > _MOST and float(values.sum(dtype=np.float64)) > _MOST:
         raise _too_many()
 

@@ -1,4 +1,4 @@
-"""Adjacency in memory: who is connected to whom along one edge type, as compressed sparse rows over dense positions."""
+"""Adjacency in memory: the connected positions along one edge type, as compressed sparse rows."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from omnigraph.storage.tables.table import Table
 @dataclass(frozen=True)
 class Adjacency:
     """The neighbours of position i are `indices[starts[i]:starts[i + 1]]`, sorted, each once.
-
-    `parallel` says how many edges stand behind each of them; None when it is always one.
+    `parallel`: the number of parallel edges to each neighbour; None when it is always 1. `size`: how many positions the targets
+    have.
     """
 
     starts: Integers
@@ -38,45 +38,45 @@ class Adjacency:
 
     @cached_property
     def ends(self) -> Integers:
-        """The positions that are somebody's neighbours, ascending."""
+        """The target positions with an incoming edge, ascending."""
         marks = np.zeros(self.size, np.bool_)
         marks[self.indices] = True
         return np.flatnonzero(marks)
 
     @property
     def sources(self) -> int:
-        """How many positions have neighbours or could have."""
+        """The number of source positions, with or without neighbours."""
         return len(self.starts) - 1
 
     def degrees(self, sources: Integers) -> Integers:
-        """How many neighbours some positions have; a position of -1 has none."""
+        """The number of neighbours of each position; 0 for -1."""
         return self.begins_and_counts(sources)[1]
 
     def begins_and_counts(self, sources: Integers) -> tuple[Integers, Integers]:
-        """Where the neighbours of some positions begin, and how many there are."""
+        """For each position the place of its first neighbour in `indices`, and the number of its neighbours."""
         begins = self.starts[sources]
-        # -1 begins at the end and ends at the beginning.
+        # For -1, `starts[-1]` is the last and `starts[0]` the first entry: the difference is not positive.
         return begins, np.maximum(self.starts[sources + 1] - begins, 0)
 
     def is_everything(self, sources: Integers) -> bool:
-        """Whether these are all positions, in order."""
+        """Whether `sources` are all source positions, in order."""
         return is_all_in_order(sources, self.sources)
 
     def slots(self, sources: Integers) -> tuple[Integers, Integers]:
-        """For each source its number of neighbours, and for all of them, one after the other, their places in `indices`."""
+        """The number of neighbours of each source, and the places of all neighbours in `indices`, source by source."""
         begins, counts = self.begins_and_counts(sources)
         return counts, slots_from(begins, counts, counts.cumsum())
 
 
 def slots_from(begins: Integers, counts: Integers, ends: Integers) -> Integers:
-    """The places of neighbours that begin at some places, `counts` of them each; `ends` is the running sum of `counts`."""
+    """The places of runs of neighbours: run i begins at `begins[i]` with length `counts[i]`; `ends` = cumsum(counts)."""
     total = int(ends[-1]) if len(ends) else 0
     shift = (begins - (ends - counts)).repeat(counts)
     return np.asarray(np.arange(total) + shift)
 
 
 def sums_of(values: Integers, counts: Integers) -> Integers:
-    """Values that belong to one owner after the other, `counts` of them each, summed for each owner."""
+    """The sum of each owner's values; the values stand owner by owner, `counts[i]` of them for owner i."""
     owners = counts > 0
     sums = np.zeros(len(counts), np.int64)
     if owners.any():
@@ -86,7 +86,7 @@ def sums_of(values: Integers, counts: Integers) -> Integers:
 
 @dataclass
 class EdgeGraph:
-    """The edges of one type over the domains of their ends, with the adjacency of each direction made on first use."""
+    """The edges of one type as positions in two domains; the adjacency of each direction is made on first use."""
 
     sources: SortedIds
     targets: SortedIds
@@ -97,27 +97,27 @@ class EdgeGraph:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes, with the adjacency that was made so far."""
+        """The bytes in memory, with the adjacency that was made so far."""
         made = sum(adjacency.nbytes for adjacency in list(self._made.values()))
         return self.tails.nbytes + self.heads.nbytes + self.sources.nbytes + self.targets.nbytes + made
 
     def domain_from(self, direction: Direction) -> SortedIds:
-        """Where a step in this direction starts."""
+        """The domain of the nodes from which a step in this direction starts."""
         return self.targets if direction is Direction.IN else self.sources
 
     def domain_to(self, direction: Direction) -> SortedIds:
-        """Where it leads."""
+        """The domain of the nodes to which a step in this direction leads."""
         return self.sources if direction is Direction.IN else self.targets
 
     def adjacency(self, direction: Direction) -> Adjacency:
-        """The neighbours seen in one direction."""
+        """The adjacency of a direction, made on first use."""
         with self._lock:
             if direction not in self._made:
                 self._made[direction] = self._make(direction)
             return self._made[direction]
 
     def is_made(self, direction: Direction) -> bool:
-        """Whether the adjacency of a direction is there already."""
+        """Whether the adjacency of a direction has been made."""
         return direction in self._made
 
     def _make(self, direction: Direction) -> Adjacency:
@@ -128,7 +128,7 @@ class EdgeGraph:
             case Direction.IN:
                 return build_adjacency(self.heads, self.tails, size, reach)
             case Direction.BOTH:
-                # A self-loop looks the same from both ends and is one edge.
+                # A self-loop is the same from both ends and counts once.
                 turned = self.tails != self.heads
                 tails = np.concatenate([self.tails, self.heads[turned]])
                 heads = np.concatenate([self.heads, self.tails[turned]])
@@ -136,7 +136,7 @@ class EdgeGraph:
 
 
 def build_adjacency(tails: Integers, heads: Integers, size: int, reach: int) -> Adjacency:
-    """Sort edges by their tail, then head, and count those that are parallel."""
+    """The adjacency of edges: sorted by tail, then head, with parallel edges counted."""
     if is_worth_compiling("group_edges", len(tails)):
         starts, indices, parallel = compiled("group_edges", tails, heads, size, reach)
     else:
@@ -149,7 +149,7 @@ def build_adjacency(tails: Integers, heads: Integers, size: int, reach: int) -> 
 
 
 def edge_graph(key: Key, sources: pa.ChunkedArray, targets: pa.ChunkedArray, same_type: bool) -> EdgeGraph:
-    """The graph of some edges, given as columns of ids."""
+    """The graph of edges that are given as two columns of ids."""
     if same_type:
         ids, (tails, heads) = numbered_ids((*key, "ends"), sources, targets)
         return EdgeGraph(ids, ids, tails, heads)
@@ -166,9 +166,9 @@ def read_edge_graph(table: Table, same_type: bool) -> EdgeGraph:
 
 @dataclass(frozen=True)
 class Followed:
-    """What one step follows: adjacency, and where the nodes of its two ends lie among the positions of the adjacency.
-
-    The nodes of the source's type begin at `first`, those of the target's at `last`; a graph of one edge type has no others.
+    """The adjacency that a step follows, and the domains of its two ends.
+    In a graph of several node types, the positions of the source's type begin at `first` and those of the target's type at
+    `last`; in a graph of one edge type both are 0.
     """
 
     adjacency: Adjacency
@@ -180,21 +180,21 @@ class Followed:
     mixed: bool = False
 
     def inside(self, positions: Integers) -> Integers:
-        """Positions among the sources as positions of the adjacency; -1 stays."""
+        """Positions in the source domain as positions in the adjacency; -1 stays -1."""
         return positions if not self.first else np.where(positions < 0, positions, positions + self.first)
 
     @property
     def ends(self) -> Integers:
-        """All positions among the targets that the adjacency may lead to."""
+        """All positions in the target domain to which the adjacency may lead."""
         return np.arange(len(self.target.ids)) if self.mixed else self.adjacency.ends
 
 
 @dataclass
 class MixedGraph:
-    """The edges of several types over the nodes of several types: the nodes of one type after those of another."""
+    """The edges of several types; the positions of the nodes are grouped by node type."""
 
     graph: EdgeGraph
-    #: Where the nodes of each type begin, and their ids.
+    #: The first position of each node type, and the ids of its nodes.
     types: dict[str, tuple[int, SortedIds]]
 
     @property
@@ -203,7 +203,7 @@ class MixedGraph:
         return self.graph.nbytes + sum(ids.nbytes for _, ids in self.types.values())
 
     def followed(self, ends: tuple[str, str]) -> Followed:
-        """A step between nodes of two types."""
+        """What a step between two node types follows."""
         nothing = (0, SortedIds(("nothing",), pa.array([], pa.string())))
         first, source = self.types.get(ends[0], nothing)
         last, target = self.types.get(ends[1], nothing)
@@ -211,7 +211,7 @@ class MixedGraph:
 
 
 def mixed_graph(key: Key, parts: list[tuple[str, pa.ChunkedArray, str, pa.ChunkedArray]]) -> MixedGraph:
-    """The graph of edges between several types, given as the type and the ids of both ends."""
+    """The graph of edges between several node types; each part is (source type, source ids, target type, target ids)."""
     tails = [_qualified(kind, ids) for kind, ids, _, _ in parts]
     heads = [_qualified(kind, ids) for _, _, kind, ids in parts]
     graph = edge_graph(key, _one_column(tails), _one_column(heads), same_type=True)
@@ -224,7 +224,7 @@ def mixed_graph(key: Key, parts: list[tuple[str, pa.ChunkedArray, str, pa.Chunke
     return MixedGraph(graph, types)
 
 
-#: Between the name of a type and an id; smaller than any character of a name, so that types follow each other.
+#: Separates type name and id. Smaller than any character of a name, so that sorting keeps the nodes of a type together.
 _SEPARATOR = "\0"
 
 
@@ -237,7 +237,7 @@ def _one_column(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def _range(domain: SortedIds, prefix: str) -> tuple[int, int]:
-    """Where the ids that begin with a text lie."""
+    """The range (first position, end position) of the ids that begin with the prefix, a type name with separator."""
     low, high = prefix.encode(), prefix[:-1].encode() + b"\1"
     places = range(len(domain.ids))
     return bisect_left(places, low, key=domain.text), bisect_left(places, high, key=domain.text)

@@ -1,4 +1,4 @@
-"""Domains: ids in a fixed order, so that the engine can count with positions instead of comparing texts."""
+"""Domains: ids in a fixed order, so that the engine compares positions instead of texts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from omnigraph.query.scan.table_columns import in_row_order
 from omnigraph.storage.tables.table import ROW_ADDRESS, Table
 from omnigraph.values.columns import whole
 
-#: Up to here ids are looked up one by one in the sorted array; beyond, one hash table for all is faster.
+#: Up to so many ids are looked up one by one in the sorted array; for more, one hash table for all is faster.
 FEW_IDS = 64
-#: So many ids are put into a hash table while one is looked up, measured.
+#: Measured: one search in the sorted array takes as long as putting so many ids into a hash table.
 _PER_SEARCH = 256
-#: Bytes of a text that make a number.
+#: How many leading bytes of an id are packed into a number.
 _PREFIX = 8
 
 
 class _Texts:
-    """The bytes of ids where Arrow holds them: a few are read in a third of the time of asking it for each."""
+    """Ids read directly from Arrow's buffers: for a few ids three times as fast as through Arrow."""
 
     ids: pa.Array
 
@@ -37,7 +37,7 @@ class _Texts:
         return texts[offsets[position] : offsets[position + 1]].tobytes()
 
     def sortable(self, positions: Integers) -> pa.Array:
-        """Something that sorts as the ids at these positions do."""
+        """An array that sorts as the ids at these positions do."""
         if len(positions) > FEW_IDS:
             return self.ids.take(pa.array(positions))
         texts = [self.text(position) for position in positions.tolist()]
@@ -46,37 +46,37 @@ class _Texts:
 
     @cached_property
     def _bytes(self) -> tuple[memoryview[int], memoryview[int]]:
-        """Where each id begins, and the bytes of all."""
+        """The offsets of the ids, and the bytes of all ids."""
         _, begins, texts = self.ids.buffers()
         return memoryview(begins or b"").cast("i")[self.ids.offset :], memoryview(texts or b"")
 
 
 @dataclass(frozen=True, eq=False)
 class SortedIds(_Texts):
-    """The ids that some edges lead from or to, in order of their text."""
+    """The ids of the nodes at one end of some edges, sorted."""
 
     key: Key
     ids: pa.Array
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes, with the numbers that ids are looked for by."""
+        """The bytes in memory, with the numeric prefixes used for look-ups."""
         return int(self.ids.nbytes) + _PREFIX * len(self.ids)
 
     def sortable(self, positions: Integers) -> pa.Array:
         return pa.array(positions)
 
     def positions(self, ids: pa.Array | pa.ChunkedArray) -> Integers:
-        """Where these ids are; -1 for one that is not there."""
+        """The position of each id; -1 for an id that is not in the domain."""
         if len(ids) > max(FEW_IDS, len(self.ids) // _PER_SEARCH):
             return positions_in(self.ids, ids)
         if ids.null_count:
-            # A node that is not there has no id.
+            # Rows without a node have a null id, which the search one by one can not handle.
             return positions_in(self.ids, ids)
         return self.positions_of([text.encode() for text in ids.to_pylist()])
 
     def positions_of(self, texts: Sequence[bytes]) -> Integers:
-        """Where a few ids are."""
+        """The positions of a few ids, given as UTF-8 bytes; -1 for an id that is not in the domain."""
         if len(texts) == 1:
             (text,) = texts
             begin = np.uint64(int.from_bytes(text[:_PREFIX].ljust(_PREFIX, b"\0")))
@@ -88,7 +88,7 @@ class SortedIds(_Texts):
         return np.array([self._position(*found) for found in zip(texts, begins, lows, strict=True)], np.int64)
 
     def _position(self, wanted: bytes, begin: np.uint64, low: int) -> int:
-        """Where an id is, from the first on that begins as it does; -1 when it is not there."""
+        """The position of an id, searched from `low`, the first id with the same prefix; -1 when it is not there."""
         first = self.text(low) if low < len(self.ids) else None
         if first is None or first >= wanted:
             return low if first == wanted else -1
@@ -98,7 +98,7 @@ class SortedIds(_Texts):
 
     @cached_property
     def _prefixes(self) -> npt.NDArray[np.uint64]:
-        """How each id begins, as a number: most are told apart by that, and numpy finds numbers at once."""
+        """The first 8 bytes of each id as a number: they tell most ids apart, and NumPy searches numbers fast."""
         prefixes = np.zeros(len(self.ids), np.uint64)
         if not len(self.ids):
             return prefixes
@@ -125,12 +125,12 @@ class TableIds(_Texts):
         return int(self.ids.nbytes + self.addresses.nbytes)
 
     def positions_at(self, addresses: npt.NDArray[np.uint64]) -> Integers:
-        """Where the rows at these addresses are."""
+        """The positions of the rows at these addresses."""
         return np.searchsorted(self.addresses, addresses)
 
 
 class NodeIndex:
-    """Where the node with an id lies, without asking the table."""
+    """An index in memory from id to position in the table."""
 
     def __init__(self, nodes: TableIds) -> None:
         order = pc.sort_indices(nodes.ids)
@@ -144,7 +144,7 @@ class NodeIndex:
         return self._sorted.nbytes + self._rows.nbytes
 
     def find(self, id_: str) -> Integers:
-        """The position of the node with this id; none when there is no such node."""
+        """An array with the position of the node with this id; empty when there is no such node."""
         places = self._sorted.positions_of([id_.encode()])
         return self._rows[places[places >= 0]]
 
@@ -158,12 +158,12 @@ def read_table_ids(table: Table) -> TableIds:
 
 
 def numbered_ids(key: Key, *columns: Values) -> tuple[SortedIds, list[Narrow]]:
-    """The domain of all ids that occur in some columns, and for each column the positions of its ids."""
+    """A new domain of all ids in the columns, and for each column the positions of its ids."""
     chunks = [chunk for column in columns for chunk in chunks_of(column)]
     encoded = pa.chunked_array(chunks, pa.string()).dictionary_encode()
     if not len(encoded):
         return SortedIds(key, pa.array([], pa.string())), [np.zeros(0, np.int32) for _ in columns]
-    # One dictionary serves all chunks. Its order is that of first appearance.
+    # All chunks share one dictionary, whose order is that of first appearance.
     distinct = encoded.chunk(0).dictionary
     order = pc.sort_indices(distinct)
     ranks = np.empty(len(distinct), np.int32)
@@ -174,16 +174,16 @@ def numbered_ids(key: Key, *columns: Values) -> tuple[SortedIds, list[Narrow]]:
 
 
 def passing_key() -> Key:
-    """A key for a domain that lives as long as one traversal: it equals no other key."""
+    """A unique key for a domain that is used by one traversal only."""
     return ("passing", object())
 
 
 def positions_in(ids: pa.Array, wanted: pa.Array | pa.ChunkedArray) -> Integers:
-    """Where some ids are among others; -1 for one that is not there."""
+    """The place of each wanted id in `ids`; -1 for an id that is not there."""
     found = pc.fill_null(pc.index_in(wanted, value_set=ids), -1)
     return np.asarray(whole(found).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def make_bridge(source: Domain, target: Domain) -> Integers:
-    """For each position of one domain, the position of the same id in another; -1 where it has none."""
+    """For each position in `source` the position of the same id in `target`; -1 when it is not there."""
     return positions_in(target.ids, source.ids)

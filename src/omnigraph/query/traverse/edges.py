@@ -1,4 +1,4 @@
-"""Steps with an edge variable: one row for each edge, which is itself bound and can be filtered and read."""
+"""Steps with an edge variable: one row for each edge, which is bound to the variable and can be filtered and read."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from omnigraph.query.traverse.reach import Reached, Sizes, distinct, slots_of
 from omnigraph.query.traverse.targets import fitting_targets
 from omnigraph.values.columns import repeated, whole
 
-#: Up to so many sources their edges are looked up; beyond, all edges are read.
+#: The edges of up to so many sources are looked up; for more sources, all edges are read.
 _FEW = 2000
-#: The owner, the place, the slot and the position of each end.
+#: Bytes for each end: its owner, place, slot and position.
 _BYTES_PER_END = 32
-#: The ends of an edge, its place, and what is computed on the way.
+#: Bytes for each edge: its ends, its place, and intermediate values.
 _BYTES_PER_EDGE = 48
 
 
 @dataclass(frozen=True)
 class EdgeRows:
-    """Edges grouped by the end they are followed from: those of position i are at `order[starts[i]:starts[i + 1]]`.
-
-    `ends` are the positions of the other ends; an edge that is followed both ways stands here twice.
+    """Edges grouped by the end from which they are followed: the steps from position i are `starts[i]` to `starts[i + 1]`.
+    For each step, `edge` is the row of the edge in `rows`, and `ends` the position of the other end. An edge that is followed
+    both ways has two steps.
     """
 
     rows: Rows
@@ -44,11 +44,11 @@ class EdgeRows:
     starts: Integers
     edge: Integers
     ends: Integers
-    #: Whether these are all edges of the type that satisfy the predicates, wherever they start.
+    #: Whether these are all edges of the type that satisfy the predicates, not only those at some sources.
     complete: bool
 
     def reach(self, sources: Integers) -> Reached:
-        """The steps from some positions; `slots` are places in `edge` and `ends`."""
+        """The steps from some positions; `slots` of the result are places in `edge` and `ends`."""
         empty = np.zeros(0, np.int32)
         grouped = Adjacency(self.starts, empty, None, len(self.targets.ids))
         counts, slots = grouped.slots(sources)
@@ -58,7 +58,7 @@ class EdgeRows:
 def expand_edges(
     step: Expand, batches: Iterator[tuple[Rows, Points]], end: Entities, sizes: Sizes, run: Run
 ) -> Iterator[Rows]:
-    """Each row with each edge at its source, and with the node at the other end."""
+    """Each row with each edge at its source and the node at the other end."""
     edge = step.edge
     assert edge.variable is not None
     everything: EdgeRows | None = None
@@ -115,7 +115,7 @@ def _names(variable: str, columns: tuple[str, ...]) -> list[str]:
 
 
 def read_edges(edge: EdgePattern, columns: tuple[str, ...] | None, sources: Points, run: Run) -> EdgeRows:
-    """The edges at the sources that satisfy the predicates: looked up when the sources are few, else all of them."""
+    """The edges that satisfy the predicates: those at the sources when there are few sources, else all edges."""
     ids = pc.unique(sources.ids).drop_null()
     alternatives = edge.alternatives or ((edge.edge_type, edge.direction),)
     modes = [_mode(run.edges(name), len(ids)) for name, _ in alternatives]
@@ -135,7 +135,7 @@ def _mode(edges: Entities, sources: int) -> str:
 def _read_type(
     edge: EdgePattern, name: str, direction: Direction, columns: tuple[str, ...] | None, ids: pa.Array | None, run: Run
 ) -> Rows:
-    """The edges of one type, those at some ids or all of them."""
+    """The edges of one type: those at `ids`, or all when `ids` is None."""
     edges = run.edges(name)
     assert edge.variable is not None
     if columns is None:
@@ -156,7 +156,7 @@ def _read_type(
 
 
 def _group(edge: EdgePattern, parts: list[tuple[Rows, Direction]], *, complete: bool) -> EdgeRows:
-    """Edges by the end they are followed from, as each direction says."""
+    """Edges grouped by the end from which their direction follows them."""
     assert edge.variable is not None
     firsts: list[Values] = []
     lasts: list[Values] = []
@@ -171,7 +171,7 @@ def _group(edge: EdgePattern, parts: list[tuple[Rows, Direction]], *, complete: 
         if direction is Direction.IN:
             firsts, lasts, numbers = [*firsts, dst], [*lasts, src], [*numbers, own]
         if direction is Direction.BOTH:
-            # An edge from a node to itself looks the same from both ends and is one edge.
+            # A self-loop is the same from both ends and counts once.
             turned = ~as_mask(whole(pc.equal(src, dst)))
             mask = pa.array(turned)
             firsts, lasts = [*firsts, dst.filter(mask)], [*lasts, src.filter(mask)]
@@ -191,7 +191,7 @@ def _group(edge: EdgePattern, parts: list[tuple[Rows, Direction]], *, complete: 
 
 
 def counted_adjacency(found: EdgeRows) -> Adjacency:
-    """The same edges as adjacency that counts parallel ones."""
+    """The same edges as an adjacency, with parallel edges counted."""
     size = len(found.sources.ids)
     tails = np.repeat(np.arange(size), np.diff(found.starts))
     return build_adjacency(tails, found.ends, size, len(found.targets.ids))

@@ -1,4 +1,4 @@
-"""Expand: each row with each node it leads to."""
+"""Expand: each row with each node to which a step leads from it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ from omnigraph.values.columns import whole
 
 
 def expand(step: Expand, batches: Iterator[Rows], run: Run, first: int | None) -> Iterator[Rows]:
-    """The rows of a step: with an edge variable one for each edge, without one for each pair of ends.
-
-    `first`: so many rows may be enough.
+    """The rows of a step: with an edge variable one row per edge, without it one row per pair of ends.
+    `first`: about so many rows may be enough, so the first batches are small.
     """
     if step.edge.min_hops == 0:
         yield from _with_starts(step, batches, run, first)
@@ -49,12 +48,12 @@ def expand(step: Expand, batches: Iterator[Rows], run: Run, first: int | None) -
 
 
 def _with_starts(step: Expand, batches: Iterator[Rows], run: Run, first: int | None) -> Iterator[Rows]:
-    """A step of zero or more hops: where it starts, then the nodes that one hop or more leads to, without the start."""
+    """A step of zero or more hops: the start itself, then the nodes one or more hops away, except the start."""
     further = replace(step, edge=replace(step.edge, min_hops=1))
     for rows in batches:
         starts = rows.column(step.source, "id")
         if starts.null_count:
-            # What stands for nothing leads nowhere.
+            # A null node (from an optional block) leads nowhere.
             rows = rows.filter(as_mask(pc.is_valid(whole(starts))))
             starts = rows.column(step.source, "id")
         if step.closing:
@@ -75,9 +74,8 @@ def _equal(one: Values, other: Values) -> Mask:
 
 
 def fetch(rows: Rows, node: NodePattern, run: Run) -> Rows:
-    """Rows in which the id of a node is known, with what is read of it; those whose node does not fit are left out.
-
-    Where the id is null, so is what is read of it; such a row fits a pattern without conditions only.
+    """Rows in which the id of a node is known, with the node's columns; rows whose node does not match are left out.
+    A null id gives null columns; such a row matches only a pattern without conditions.
     """
     if is_any(node, run):
         return rows
@@ -121,7 +119,7 @@ def _expand_rows(
 
 
 def _of_targets(followed: Followed, piece: Piece) -> Piece:
-    """What is reached of the type that the step leads to, as positions among the nodes of that type."""
+    """The reached nodes of the step's target type, as positions in the domain of this type."""
     if not followed.mixed:
         return piece
     ends = piece.reached.ends.astype(np.int64) - followed.last
@@ -130,13 +128,13 @@ def _of_targets(followed: Followed, piece: Piece) -> Piece:
     return replace(piece, reached=Reached(kept.counts, kept.ends.astype(np.int64) - followed.last))
 
 
-#: The owner, the place and the position of each end.
+#: Bytes for each end: its owner, place and position.
 _BYTES_PER_END = 24
 
 
 @dataclass
 class _Ends:
-    """What is read of the far ends of a step: of those that are reached when they come in one piece, else once of all."""
+    """The columns read of a step's far ends: of the reached nodes when there is one piece, else once of all possible ends."""
 
     step: Expand
     run: Run
@@ -163,7 +161,7 @@ class _Ends:
 
 
 def ends_of(edge: EdgePattern, run: Run) -> tuple[Entities, Entities]:
-    """The node types a step leads from and to."""
+    """The node types from which and to which a step leads."""
     if edge.ends is not None:
         return run.nodes(edge.ends[0]), run.nodes(edge.ends[1])
     declared = run.edges(edge.edge_type).entity
@@ -174,7 +172,7 @@ def ends_of(edge: EdgePattern, run: Run) -> tuple[Entities, Entities]:
 
 
 def _connected(followed: Followed, piece: Piece, sources: Integers, targets: Integers) -> Mask:
-    """For each pair of positions whether the step leads from one to the other."""
+    """A mask of the pairs (source, target) that the step connects."""
     reached = piece.reached
     inverse = np.arange(len(sources)) if piece.inverse is None else piece.inverse
     width = max(len(followed.target.ids), 1)

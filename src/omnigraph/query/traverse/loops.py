@@ -1,4 +1,4 @@
-"""When compiled loops are used: loading them takes a while, so that small work is done without until it has cost as much."""
+"""Deciding when compiled loops are used: loading them takes long, so small work runs without them until it adds up."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ from omnigraph.query.cache import Spending
 from omnigraph.query.limits import Budget
 
 _MODULE = "omnigraph.query.traverse.compiled"
-#: Steps of a loop that take as long as loading the compiler and its results does: such work pays for the loading by itself.
+#: So many steps without the loop take as long as loading the compiler and the compiled code.
 _LARGE = 2_000_000
 
 _spending = Spending(2)
 
 
 def is_worth_compiling(loop: str, steps: int) -> bool:
-    """Whether work of so many steps is done by the compiled loop of this name."""
+    """Whether work of `steps` steps should use the compiled loop of this name."""
     return steps > _LARGE or is_ready(loop) or _spending.of((loop,)) > _LARGE
 
 
 def without_compiling(loop: str, steps: int) -> None:
-    """Work of so many steps is done without the loop; they count towards compiling it."""
+    """Count `steps` steps that were done without the compiled loop; they count towards compiling it."""
     _spending.add((loop,), steps)
 
 
 def is_ready(loop: str) -> bool:
-    """Whether this process has compiled the loop, or loaded it as an earlier process compiled it."""
+    """Whether this process has compiled the loop, or loaded its code from the cache of an earlier process."""
     made = getattr(sys.modules.get(_MODULE), loop, None)
     return bool(getattr(made, "overloads", ()))
 
 
 def compiled_patiently(loop: str, budget: Budget, steps: int, *arguments: Any) -> Any:
-    """What the compiled loop of this name returns for work of so many steps.
-
-    A run that ends early does not wait for the loop, nor for the compiler: that takes seconds where no process has run before.
+    """The result of the compiled loop of this name for work of `steps` steps.
+    A run that ends early waits neither for the loop nor for the compiler, which takes seconds when nothing is cached on disk.
     """
     short = budget.limits.long_work
     if steps < short and is_ready(loop):
@@ -43,9 +42,9 @@ def compiled_patiently(loop: str, budget: Budget, steps: int, *arguments: Any) -
 
 
 def compiled(loop: str, *arguments: Any) -> Any:
-    """What the compiled loop of this name returns.
-
-    A Ctrl-C that lands while compiled code unpacks its arguments or packs its results comes out of it as a SystemError.
+    """The result of the compiled loop of this name.
+    A Ctrl-C while the compiled code converts its arguments or results surfaces as a SystemError; it is raised again as a
+    KeyboardInterrupt.
     """
     from omnigraph.query.traverse import compiled as loops
 

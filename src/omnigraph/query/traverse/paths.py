@@ -1,8 +1,7 @@
-"""ShortestPaths: for each row the shortest path between two of its nodes, or all of them.
-
-A path is found in dense positions, whose order is that of the ids, so that the smallest of equally short paths is the one
-that takes the smallest next position at each step. Two searches meet in the middle: one along the edges from the source, one
-against them from the target. With weights the distances to the target are found hop by hop.
+"""ShortestPaths: for each row the shortest path between two of its nodes, or all shortest paths.
+A path is a sequence of positions, whose order is the order of the ids. The smallest of equally short paths therefore takes the
+smallest next position at each step. Two searches meet in the middle: one along the edges from the source, one against the edges
+from the target. With weights, the distances to the target are computed hop by hop.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from omnigraph.values.columns import whole
 Path = tuple[int, ...]
 Floats = npt.NDArray[np.float64]
 
-#: Bytes of a step of a path.
+#: Bytes that are charged for each node of a path.
 _BYTES_PER_STEP = 16
 
 
 def shortest(plan: ShortestPaths, rows: Rows, run: Run) -> Iterator[Rows]:
-    """The rows whose ends are connected, each with its path; with `every` once for each path."""
+    """The rows whose ends are connected, each with its shortest path; with `every`, one row per shortest path."""
     nodes = run.nodes(plan.node_type)
     sources = points_of(rows, plan.source, nodes, run)
     targets = points_of(rows, plan.target, nodes, run)
@@ -52,7 +51,7 @@ def shortest(plan: ShortestPaths, rows: Rows, run: Run) -> Iterator[Rows]:
     paths: list[Path | None] = []
     for row in range(rows.count):
         if stays[row] and plan.edge.min_hops == 0:
-            # The path of no edges; its node need not be among those that have any.
+            # A path of length 0 (None): its node may have no edges and then is not in the domain.
             owners.append(row)
             paths.append(None)
             continue
@@ -70,7 +69,7 @@ def shortest(plan: ShortestPaths, rows: Rows, run: Run) -> Iterator[Rows]:
 
 
 def _bound(plan: ShortestPaths, rows: Rows, paths: list[Path | None], domain: SortedIds, run: Run) -> Rows:
-    """Rows with the parts of their paths that are read."""
+    """Rows with those columns of their paths (length, nodes, edges) that the plan reads."""
     columns: dict[str, Values] = {}
     names = plan.columns
     if "length" in plan.reading:
@@ -92,7 +91,7 @@ def _bound(plan: ShortestPaths, rows: Rows, paths: list[Path | None], domain: So
 
 
 def _unweighted(plan: ShortestPaths, run: Run) -> _Unweighted:
-    """The whole adjacency of the edges: where a search goes is not known before, and the adjacency is kept."""
+    """A finder over the whole adjacency: the extent of a search is not known in advance, and the adjacency is kept."""
     edges = run.edges(plan.edge.edge_type)
     run.note(f"traversal: {CSR}")
     graph = run.caches.edge_graph(edges.table, True, edges.rows, run.budget)
@@ -101,7 +100,7 @@ def _unweighted(plan: ShortestPaths, run: Run) -> _Unweighted:
 
 @dataclass(frozen=True)
 class _Unweighted:
-    """A search from both ends."""
+    """A finder of paths with the fewest edges; it searches from both ends."""
 
     graph: EdgeGraph
     edge: EdgePattern
@@ -112,11 +111,11 @@ class _Unweighted:
         return self.graph.sources
 
     def paths(self, source: int, target: int, *, every: bool) -> list[Path]:
-        """The smallest shortest path from one position to another, or all; none when they are too far apart or too near."""
+        """The smallest shortest path, or with `every` all; an empty list when its length is outside of the hop bounds."""
         least, most = max(self.edge.min_hops, 1), self.edge.max_hops
         along = self.graph.adjacency(self.edge.direction)
         if source == target:
-            # One is as near as can be to oneself: only an edge to oneself leads there.
+            # A path from a node to itself exists only as a self-loop.
             return [(source, source)] if least == 1 and len(_next(along, source, np.array([source]))) else []
         found = self._levels(along, source, target, most)
         if found is None or len(found) - 1 < least:
@@ -124,10 +123,10 @@ class _Unweighted:
         return list(_every(along, found, self.budget)) if every else [_smallest(along, found)]
 
     def _levels(self, along: Adjacency, source: int, target: int, most: int) -> list[Integers] | None:
-        """For each distance from the source positions from which shortest paths go on to the target, ascending.
-
-        The first level is the source, the last the target; every neighbour in the next level continues a shortest path. None
-        when there is no path of at most `most` edges.
+        """For each distance from the source, the positions on shortest paths to the target, ascending.
+        The first level is the source, the last the target. Every neighbour in the next level continues a shortest path. None
+        when
+        there is no path of at most `most` edges.
         """
         against = self.graph.adjacency(self.edge.direction.reversed)
         adjacent = (along, against)
@@ -146,13 +145,13 @@ class _Unweighted:
             ahead[turn] = _degrees(adjacent[turn], fresh)
             meeting = fresh[seen[1 - turn][fresh]]
             if len(meeting):
-                # They meet at the last level of the other search: had it been an earlier one, they would have met before.
+                # The meeting positions are all in the last level of the other search; an earlier level would have met before.
                 return [*_leading_to(meeting, sides[0][:-1], adjacent), *sides[1][-2::-1]]
         return None
 
 
 def _leading_to(middle: Integers, levels: list[Integers], adjacent: tuple[Adjacency, Adjacency]) -> list[Integers]:
-    """Of each level of a search from the source the positions that lead on to the middle, and the middle itself."""
+    """The positions in each level of a search that lead on to the middle, and the middle itself as the last level."""
     along, against = adjacent
     kept = [middle]
     marks = np.zeros(along.size, np.bool_)
@@ -170,7 +169,7 @@ def _leading_to(middle: Integers, levels: list[Integers], adjacent: tuple[Adjace
 
 
 def _fresh(adjacency: Adjacency, positions: Integers, seen: Mask) -> Integers:
-    """The neighbours of some positions that were not seen before, each once, ascending; they are marked as seen."""
+    """The unseen neighbours of some positions, each once, ascending; they are marked as seen."""
     reached = adjacency.indices[adjacency.slots(positions)[1]]
     fresh = marked(reached[~seen[reached]].astype(np.int64), adjacency.size)
     seen[fresh] = True
@@ -182,7 +181,7 @@ def _degrees(adjacency: Adjacency, positions: Integers) -> int:
 
 
 def _next(along: Adjacency, position: int, level: Integers) -> Integers:
-    """The neighbours of a position that lie in a level, ascending as the level is."""
+    """The neighbours of a position that are in a level, ascending."""
     neighbours = along.indices[along.starts[position] : along.starts[position + 1]]
     places = np.minimum(np.searchsorted(level, neighbours), len(level) - 1)
     here: Mask = level[places] == neighbours
@@ -197,7 +196,7 @@ def _smallest(along: Adjacency, levels: list[Integers]) -> Path:
 
 
 def _every(along: Adjacency, levels: list[Integers], budget: Budget) -> Iterator[Path]:
-    """All paths through the levels, the smallest first."""
+    """All paths through the levels, in ascending order of their positions."""
     partial: list[Path] = [(int(levels[0][0]),)]
     held = 0
     try:
@@ -219,7 +218,7 @@ def _every(along: Adjacency, levels: list[Integers], budget: Budget) -> Iterator
 
 @dataclass(frozen=True)
 class _Weighted:
-    """Edges by their tail, each with its weight; of parallel ones the lightest."""
+    """A finder of paths with the smallest weight: edges by tail with weights; of parallel edges only the lightest."""
 
     domain: SortedIds
     starts: Integers
@@ -229,10 +228,10 @@ class _Weighted:
     budget: Budget
 
     def paths(self, source: int, target: int, *, every: bool) -> list[Path]:
-        """The lightest path, in a list; of equally light ones the smallest. None when no path has few enough edges."""
+        """A list with the lightest path, of equally light paths the smallest; empty when no path is within the hop bounds."""
         least, most = max(self.edge.min_hops, 1), self.edge.max_hops
         if source == target:
-            # As without weights: only an edge to oneself leads there.
+            # As without weights: only a self-loop.
             own = self.heads[self.starts[source] : self.starts[source + 1]]
             return [(source, source)] if least == 1 and source in own else []
         held = self.budget.held
@@ -246,9 +245,8 @@ class _Weighted:
             self.budget.release(self.budget.held - held)
 
     def _to(self, target: int, most: int) -> list[Floats]:
-        """For each number of edges the lightest way from every position to the target with at most so many.
-
-        The bytes of all of them stay charged.
+        """For each number of edges n, the weight of the lightest path of at most n edges from every position to the target.
+        The bytes of all levels stay charged.
         """
         distances = np.full(len(self.domain.ids), np.inf)
         distances[target] = 0.0
@@ -265,9 +263,8 @@ class _Weighted:
         return levels
 
     def _smallest(self, path: Path, target: int, best: list[Floats], hops: int) -> Path | None:
-        """The smallest of the lightest ways on, by the positions of its nodes; None when all of them come back to the path.
-
-        Only edges of no weight can come back, so that without them the first way is the one.
+        """The smallest of the lightest continuations, by positions; None when all of them revisit a node.
+        Only edges of weight 0 can lead back to a visited node; without them the first continuation is the answer.
         """
         waiting = [(path, hops)]
         while waiting:
@@ -278,7 +275,7 @@ class _Weighted:
             if not hops:
                 continue
             own = slice(self.starts[path[-1]], self.starts[path[-1] + 1])
-            # With more edges than there are levels, nothing is lighter.
+            # More edges than there are levels make no path lighter, so the last level applies.
             here, there = (best[min(left, len(best) - 1)] for left in (hops, hops - 1))
             ends = self.heads[own][self.weights[own] + there[self.heads[own]] == here[path[-1]]]
             waiting += [((*path, end), hops - 1) for end in sorted(ends.tolist(), reverse=True) if end not in path]
@@ -286,7 +283,7 @@ class _Weighted:
 
 
 def _weighted(plan: ShortestPaths, run: Run) -> _Weighted:
-    """The edges of a step with their weights; an edge without a weight is not followed."""
+    """A finder over the edges of a type with their weights; an edge with a null weight is not followed."""
     edges = run.edges(plan.edge.edge_type)
     assert plan.weight is not None
     found = read(Request(edges, "#edge", ("src", "dst", plan.weight)), run)
@@ -324,10 +321,10 @@ def _graph_of(sources: Values, targets: Values) -> EdgeGraph:
 
 
 def _edges_of(plan: ShortestPaths, paths: list[Path | None], domain: SortedIds, run: Run) -> pa.Array:
-    """The ids of the edges of each path: of parallel ones the lightest, then the smallest by id."""
+    """The ids of the edges of each path; of parallel edges the lightest, then the one with the smallest id."""
     steps = {step for path in paths if path is not None for step in pairwise(path)}
     at = pa.array(sorted({position for step in steps for position in step}), pa.int64())
-    # Every edge of a path begins at one of its nodes, whichever way it is followed.
+    # Every edge of a path has its `src` among the nodes of the path, whichever way it is followed.
     edges = run.edges(plan.edge.edge_type)
     columns = ("id", "src", "dst", *(() if plan.weight is None else (plan.weight,)))
     found = read(Request(edges, "#edge", columns, among=("src", domain.ids.take(at))), run)

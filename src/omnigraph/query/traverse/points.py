@@ -1,4 +1,4 @@
-"""The nodes a traversal starts from, known by id, by position in a domain, or by where their rows lie."""
+"""The nodes from which a traversal starts, known by id, by position in a domain, or by row address."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
 from omnigraph.query.traverse.domain import FEW_IDS, SortedIds
 
-#: Below, comparing texts is faster than reading where all the nodes of a type lie.
+#: For fewer rows, comparing ids is faster than reading the addresses of all nodes of a type.
 _FEW = 2000
 
 
 @dataclass(frozen=True)
 class Points:
-    """Some nodes of one type, in the order of the rows they belong to; repeated as they are there."""
+    """The nodes of one variable, one for each row, in row order."""
 
     count: int
     domain: Domain | None = None
@@ -33,7 +33,7 @@ class Points:
         return self.domain.ids.take(pa.array(self.positions))
 
     def within(self, target: SortedIds, run: Run) -> Integers:
-        """Where these nodes are in another domain; -1 for one that is not there."""
+        """The positions of these nodes in another domain; -1 for a node that is not there."""
         domain, positions = self.domain, self.positions
         if domain is None or positions is None:
             return target.positions(self.ids)
@@ -47,7 +47,7 @@ class Points:
 
 
 def is_passing(domain: Domain) -> bool:
-    """Whether a domain was made for one traversal only, so that nothing about it is worth keeping."""
+    """Whether a domain was made for one traversal only, so that nothing about it is worth caching."""
     return domain.key[0] == "passing"
 
 

@@ -1,4 +1,4 @@
-"""Searches over adjacency in dense positions: breadth first, and one step of a traversal with its bounds."""
+"""Searches over adjacency: breadth-first search, and one step of a traversal with its hop bounds."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from omnigraph.query.traverse.loops import compiled_patiently, is_worth_compilin
 
 #: How many marks (sources times positions) the plain search holds at once.
 _MARKS = 16_000_000
-#: What the plain search costs, as steps of a compiled loop: each position that it finds, and so many marks that it clears.
+#: The cost of the plain search in steps: so many steps per found position, and one step per so many marks to clear.
 _STEPS_PER_FOUND = 8
 _MARKS_PER_STEP = 64
-#: The compiled search.
+#: The name of the compiled search.
 _LOOP = "search_each"
-#: More positions than any search finds.
+#: A bound that no search reaches.
 _ENDLESS = 2**62
 
 
 @dataclass(frozen=True)
 class Found:
-    """For each of the first `done` sources how many positions it reaches, and all of them in turn."""
+    """The number of positions that each source reaches, and the positions, source by source; only `done` were searched."""
 
     counts: Integers
     ends: Integers
@@ -36,10 +36,9 @@ class Found:
 def search(
     adjacency: Adjacency, sources: Integers, least: int, most: int, budget: Budget, room: int | None = None
 ) -> Found:
-    """The positions that each source reaches at a shortest distance within the bounds.
-
-    The source itself counts only through a self-loop, as something one hop away. Sources of -1 reach nothing. The search
-    ends with the source that makes it more than `room` positions; the sources after it are not done.
+    """The positions whose shortest distance from each source is between `least` and `most` hops.
+    A source reaches itself only by a self-loop, at distance 1. A source of -1 reaches nothing. The search stops after the
+    source with which it exceeds `room` positions; later sources are not done.
     """
     return _search(adjacency, sources, least, most, budget, _ENDLESS if room is None else room, collect=True)
 
@@ -55,7 +54,7 @@ def _search(
     most = min(most, adjacency.size + 1)
     steps = len(sources) * adjacency.size
     if is_worth_compiling(_LOOP, steps):
-        # Of one width, so that the loop is compiled once.
+        # Always int64, so that the loop is compiled only once.
         wide = sources.astype(np.int64, copy=False)
         starts, indices = adjacency.starts, adjacency.indices
         counts, found, done = compiled_patiently(
@@ -86,7 +85,7 @@ def _plain(adjacency: Adjacency, sources: Integers, least: int, most: int, budge
 
 
 def _search_some(adjacency: Adjacency, sources: Integers, least: int, most: int) -> tuple[Integers, Integers]:
-    """All sources move one hop at a time; a mark for each (source, position) says it was reached."""
+    """Search from all sources together, hop by hop, with one mark for each pair (source, position)."""
     width = max(adjacency.size, 1)
     owners = np.flatnonzero(sources >= 0)
     starts = sources[owners]
@@ -111,7 +110,7 @@ def _search_some(adjacency: Adjacency, sources: Integers, least: int, most: int)
 
 
 def _fresh(codes: Integers, marks: Mask) -> Integers:
-    """The codes that were not marked before, each once, ascending; they are marked now."""
+    """The unmarked codes, each once, ascending; they are marked afterwards."""
     if len(codes) * 8 < len(marks):
         fresh = np.unique(codes[~marks[codes]])
         marks[fresh] = True
@@ -122,27 +121,26 @@ def _fresh(codes: Integers, marks: Mask) -> Integers:
     return np.flatnonzero(marks & ~before)
 
 
-# One step of a traversal: from each source, all ends within the bounds of the step.
+# One step of a traversal: from each source, all ends within the hop bounds of the step.
 
 
-#: Up to so many positions are told apart one by one, or not at all.
+#: Up to so many positions are deduplicated by a Python loop, or not at all.
 _FEW = 64
-#: From this part of a domain on, a mark for each of its positions costs less than sorting some.
+#: For more than 1/_DENSE of the positions of a domain, a mark for each position of the domain costs less than sorting.
 _DENSE = 24
-#: Where few rows may be enough: the rows of the first batch at least, the sources that are searched first, and how many
-#: times as large each next batch is.
+#: When few rows may be enough: the least size of the first batch in rows, the number of sources that are searched first, and
+#: the growth factor of each next batch.
 _FIRST = 1024
 _FIRST_SOURCES = 16
 _GROWTH = 8
-#: A search holds its ends twice when it is done, as they are found and as they are returned.
+#: Bytes for each end: a finished search holds its ends twice, as found and as returned.
 _BYTES_PER_END = 16
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The ends of each source, one source after the other: `counts` of them each.
-
-    `slots` are their places in the adjacency when the step has one hop and starts from some positions only.
+    """The ends of each source, source by source: source i has `counts[i]` ends.
+    `slots`: the places of the ends in the adjacency, known when the step has one hop and starts from some positions only.
     """
 
     counts: Integers
@@ -150,15 +148,16 @@ class Reached:
     slots: Integers | None = None
 
     def keep(self, mask: Mask) -> Reached:
-        """Only the ends for which the mask holds."""
+        """Only the ends where the mask is true."""
         owners = np.repeat(np.arange(len(self.counts)), self.counts)[mask]
         counts = np.bincount(owners, minlength=len(self.counts)).astype(np.int64)
         return Reached(counts, self.ends[mask], None if self.slots is None else self.slots[mask])
 
     def spread(self, rows: Integers | None, sizes: Sizes) -> Iterator[tuple[Integers, Integers]]:
         """For rows that start at these sources: the row of each result, and the place of its end in `ends`.
-
-        In pieces of at most the next of `sizes` results. `rows` is None when each source is that of one row, in order.
+        The results come in pieces, each at most as large as `sizes.next()`. `rows`: the source of each row; None when row i
+        starts
+        at source i.
         """
         if rows is None and len(self.ends) <= sizes.size:
             yield np.arange(len(self.counts)).repeat(self.counts), np.arange(len(self.ends))
@@ -187,14 +186,14 @@ class Reached:
 
 
 class Sizes:
-    """How many rows each next batch has: few at first when few rows may be enough, then more, up to the bound."""
+    """The sizes of successive batches: small at first when few rows may be enough, then growing up to the bound."""
 
     def __init__(self, bound: int, first: int | None = None) -> None:
         self._bound = bound
         self.size = bound if first is None else min(bound, max(first, _FIRST))
 
     def next(self) -> int:
-        """The size of a batch; the one after it may be larger."""
+        """The size of the next batch; later sizes may be larger."""
         size = self.size
         self.size = min(self._bound, size * _GROWTH)
         return size
@@ -202,8 +201,8 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Piece:
-    """What some consecutive rows reach, `start` to `stop`. `inverse`: for each row its place among the sources; None when
-    each source is that of one row, in order. `whole`: there are no other pieces."""
+    """The ends that the rows `start` to `stop` reach. `inverse`: the source of each row; None when row i has source i.
+    `whole`: there are no other pieces."""
 
     start: int
     stop: int
@@ -215,10 +214,9 @@ class Piece:
 def reaching(
     adjacency: Adjacency, edge: EdgePattern, positions: Integers, budget: Budget, first: int | None = None
 ) -> Iterator[Piece]:
-    """All ends within the bounds of a step for rows at these positions; -1 has none.
-
-    One hop reaches at most all edges, so that it is one piece. Several hops may reach everything from everywhere: pieces
-    are made so small that each has about as many ends as a batch has rows. `first`: so many rows may be enough.
+    """All ends within the hop bounds of a step for rows at these positions; a position of -1 has none.
+    One hop has at most as many ends as there are edges, so it is one piece. Several hops may reach everything from everywhere:
+    the pieces are so small that each has about as many ends as a batch has rows. `first`: about so many rows may be enough.
     """
     count = len(positions)
     if edge.max_hops == 1:
@@ -237,7 +235,7 @@ def reaching(
         finally:
             budget.release(held)
         if found.done < len(starts):
-            # So many sources were done with a batch of ends; a single one is always done.
+            # Retry with as many sources as filled a batch; a single source is always completed.
             size = max(1, min(found.done, (stop - start) // 2))
             continue
         if stop >= count:
@@ -248,9 +246,9 @@ def reaching(
 
 
 def _one_hop(adjacency: Adjacency, positions: Integers, budget: Budget) -> tuple[Reached, Integers | None]:
-    """The neighbours of rows at these positions, and for each row its place among the sources."""
+    """The neighbours of the sources of rows, and the source of each row (None: row i has source i)."""
     if len(positions) <= _FEW:
-        # To find positions that are the same would take longer than to follow each of them.
+        # Deduplicating few positions would take longer than following each of them.
         begins, counts = adjacency.begins_and_counts(positions)
         ends = counts.cumsum()
         if not len(ends) or ends[-1] <= budget.rows:
@@ -269,24 +267,24 @@ def one_hop(adjacency: Adjacency, sources: Integers) -> Reached:
 
 
 def slots_of(reached: Reached) -> Integers:
-    """The places of the ends, which are known."""
+    """The slots of `reached`, which must be known."""
     assert reached.slots is not None
     return reached.slots
 
 
 def distinct(positions: Integers, size: int) -> tuple[Integers, Integers]:
-    """The distinct positions in a domain of this size, ascending, and for each position its place among them."""
+    """The distinct positions, ascending, and for each position its place among them; `size` is the size of the domain."""
     if len(positions) == 1:
         return positions, np.zeros(1, np.int64)
     if len(positions) <= _FEW:
-        # numpy takes longer to begin than this does to end.
+        # NumPy call overhead exceeds a Python loop here.
         each = sorted(set(positions.tolist()))
         place = {position: number for number, position in enumerate(each)}
         return np.array(each, np.int64), np.array([place[position] for position in positions.tolist()], np.int64)
     if len(positions) * _DENSE < size:
         found, inverse = np.unique(positions, return_inverse=True)
         return found, np.asarray(inverse, dtype=np.int64)
-    # The first mark is that of -1.
+    # The first mark belongs to position -1.
     marks = np.zeros(size + 1, np.bool_)
     marks[positions + 1] = True
     places = np.cumsum(marks) - 1
@@ -294,7 +292,7 @@ def distinct(positions: Integers, size: int) -> tuple[Integers, Integers]:
 
 
 def marked(positions: Integers, size: int) -> Integers:
-    """The distinct positions in a domain of this size, ascending; none of them is -1."""
+    """The distinct positions, ascending; none of them may be -1. `size` is the size of the domain."""
     if len(positions) * _DENSE < size:
         return np.unique(positions)
     marks = np.zeros(size, np.bool_)

@@ -1,4 +1,4 @@
-"""What a kernel is given, and what several families of kernels share."""
+"""The arguments of a kernel, and helpers that several families of kernels share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MS_PER_DAY = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call for some rows: their columns and types; `constants`: the constant arguments by place."""
+    """The arguments of one call for some rows: columns and types; `constants`: the values of constant arguments by place."""
 
     columns: Sequence[pa.Array]
     types: Sequence[PropType]
@@ -39,7 +39,7 @@ class Arguments:
         return len(self.columns)
 
     def text(self, place: int) -> str | None:
-        """The text of an argument that is the same for every row, else None."""
+        """The text of an argument that is the same for every row; None when it is not constant or not a text."""
         value = self.constants.get(place)
         return value if isinstance(value, str) else None
 
@@ -48,7 +48,7 @@ Kernel = Callable[[Arguments], pa.Array]
 
 
 def as_type(column: Values, kind: PropType) -> Values:
-    """The column as another type that holds its values; ValueError for an integer that does not fit an integer type."""
+    """The column converted to another type; raises ValueError for an integer that does not fit an integer type."""
     wanted = arrow_type(kind)
     if column.type == wanted:
         return column
@@ -85,7 +85,7 @@ def _within(numbers: pa.Array, allowed: range) -> None:
 def by_numpy(
     compute: Callable[..., npt.NDArray[Any]], kind: pa.DataType, *columns: pa.Array, neutral: int = 1
 ) -> pa.Array:
-    """What numpy computes where all columns are known; `neutral` stands in the place of nulls."""
+    """`compute` over NumPy arrays; null where a column is null. `neutral` replaces nulls during the computation."""
     known = np.ones(len(columns[0]), np.bool_)
     values = []
     for column in columns:
@@ -99,14 +99,14 @@ def by_numpy(
 
 
 def mapped(column: pa.Array, kind: pa.DataType, change: Callable[[Any], object]) -> pa.Array:
-    """Each distinct value changed once; null stays null."""
+    """The column with `change` applied to each value, once per distinct value; null stays null."""
     encoded = pc.dictionary_encode(column)
     changed = pa.array([change(value) for value in encoded.dictionary.to_pylist()], kind)
     return changed.take(encoded.indices)
 
 
 def each(given: Arguments, change: Callable[..., object]) -> pa.Array:
-    """Row by row, for arguments that differ from row to row; null where one of them is null."""
+    """`change` applied row by row to all arguments; null where an argument is null."""
     rows = zip(*(column.to_pylist() for column in given.columns), strict=True)
     made = [None if any(value is None for value in row) else change(*row) for row in rows]
     return pa.array(made, arrow_type(given.result))

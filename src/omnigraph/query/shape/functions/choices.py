@@ -34,7 +34,7 @@ def _nullif(given: Arguments) -> pa.Array:
 def _extreme(compute: Callable[..., pa.Array]) -> Kernel:
     def kernel(given: Arguments) -> pa.Array:
         columns = [as_type(column, given.result) for column in given.columns]
-        # Arrow compares neither truth values nor moments with a zone here; the numbers that they are held as, it does.
+        # Arrow's function takes neither Bools nor timestamps with a zone, but it takes the integers that represent them.
         held = {Scalar.BOOL: pa.uint8(), Scalar.DATETIME: pa.int64()}.get(given.result.scalar)
         if held is None:
             return compute(*columns, skip_nulls=True)
@@ -112,7 +112,7 @@ def _float_of(text: str) -> float:
 
 
 def _tried(kernel: Kernel) -> Kernel:
-    """The same with null for what can not be converted: all rows at once, or one by one where one of them fails."""
+    """A conversion with null where it fails: all rows at once, or, when that fails, each distinct value separately."""
 
     def tried(given: Arguments) -> pa.Array:
         try:

@@ -33,7 +33,7 @@ def _part(compute: Callable[..., pa.Array], **options: object) -> Kernel:
 
 
 def _local(column: pa.Array) -> pa.Array:
-    """A moment as its fields in UTC."""
+    """A datetime without its zone (UTC), so that Arrow reads its fields; a date unchanged."""
     return column.cast(pa.timestamp("ms")) if pa.types.is_timestamp(column.type) else column
 
 

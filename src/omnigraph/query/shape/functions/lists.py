@@ -23,7 +23,7 @@ def _size(given: Arguments) -> pa.Array:
 
 
 def _bounds(lists: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Where each list begins among the flattened items, and how long it is; a null list is empty."""
+    """The first place of each list in the flattened items, and its length; 0 for a null list."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64), lengths
 
@@ -41,7 +41,7 @@ def _item(given: Arguments) -> pa.Array:
 
 
 def _gathered(lists: pa.Array, rows: pa.Array, items: pa.Array, lengths: npt.NDArray[np.int64]) -> pa.Array:
-    """Lists of these lengths over these items; null where `rows` is false."""
+    """Lists of these lengths over consecutive items; null where `rows` is false."""
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), items, type=lists.type, mask=pc.invert(rows))
 
@@ -78,7 +78,7 @@ def _first_of_each(owners: pa.Array, items: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _grouped(items: pa.Array) -> pa.Array:
-    """Items that can be grouped by value: 0 and -0 are equal."""
+    """The items in a form in which 0 and -0 are grouped together."""
     return pc.add(items, pa.scalar(0, items.type)) if pa.types.is_floating(items.type) else items
 
 
@@ -92,7 +92,7 @@ def _sort_list(given: Arguments) -> pa.Array:
 
 
 def _per_list(lists: pa.Array, choose: Callable[[pa.Array, pa.Array], npt.NDArray[Any]]) -> pa.Array:
-    """Each list with the items that `choose` leaves, as places among the flattened items, in their order."""
+    """Each list with the items that `choose` returns, as places in the flattened items, list after list."""
     items, owners = pc.list_flatten(lists), pc.list_parent_indices(lists)
     if not len(items):
         return lists

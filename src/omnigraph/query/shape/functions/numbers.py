@@ -29,7 +29,7 @@ def _numbers(given: Arguments) -> list[pa.Array]:
 
 
 def _finite(result: pa.Array, *operands: pa.Array) -> pa.Array:
-    """A float result that did not overflow: it may be infinite only where an operand is."""
+    """The result; raises ValueError when a float overflowed: it is infinite where no operand is."""
     if pa.types.is_floating(result.type):
         infinite = as_mask(pc.is_inf(result))
         for operand in operands:
@@ -74,7 +74,7 @@ def _multiply(given: Arguments) -> pa.Array:
 
 
 def _refuse_zero(divisor: pa.Array, dividend: pa.Array) -> None:
-    """Division by zero is an error where both sides are known."""
+    """Raise ValueError for a division by zero, unless the dividend is null."""
     zero = pc.and_(pc.equal(divisor, pa.scalar(0, divisor.type)), pc.is_valid(dividend))
     if as_mask(zero).any():
         raise ValueError("division by zero; `nullif(x, 0)` gives null instead")
@@ -124,7 +124,7 @@ def _round(given: Arguments) -> pa.Array:
 
 
 def _whole(compute: Callable[..., pa.Array]) -> Kernel:
-    """A kernel that leaves integers as they are."""
+    """A kernel that applies `compute` to floats and leaves integers unchanged."""
 
     def kernel(given: Arguments) -> pa.Array:
         is_float = pa.types.is_floating(given[0].type)
@@ -138,7 +138,7 @@ def _float_function(
 ) -> Kernel:
     def kernel(given: Arguments) -> pa.Array:
         number = given[0].cast(pa.float64(), safe=False)
-        # NaN is a number that is none: what is computed of it is none either.
+        # NaN is allowed: the result is NaN too.
         if allowed is not None and not as_mask(pc.fill_null(pc.or_(allowed(number), pc.is_nan(number)), True)).all():
             raise ValueError(wanted)
         return _finite(by_numpy(compute, pa.float64(), number), number)

@@ -49,7 +49,7 @@ def _join(given: Arguments) -> pa.Array:
 
 
 def _matches(given: Arguments) -> pa.Array:
-    """Arrow's regular expressions are RE2's: linear in the length of the text."""
+    """Arrow's regular expressions are RE2's, whose time is linear in the length of the text."""
     result = pa.nulls(given.count, pa.bool_())
     patterns = given[1]
     for pattern in pc.unique(patterns.drop_null()).to_pylist():
@@ -66,7 +66,7 @@ def _matches(given: Arguments) -> pa.Array:
 
 
 def _concat(given: Arguments) -> pa.Array:
-    # With `skip` Arrow leaves out the rows in which all texts are null.
+    # With `null_handling="skip"` Arrow would give null where all texts are null; the result here is an empty text.
     return pc.binary_join_element_wise(*given.columns, "", null_handling="replace", null_replacement="")
 
 
