@@ -1,4 +1,4 @@
-"""What an editor asks about a text: problems, symbols, explanations, definitions, completions. Pure."""
+"""The answers to an editor's questions about a text: problems, symbols, explanations, definitions, completions. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EMPTY = Catalog({}, {}, {})
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A finding of `lint` and where it stands."""
+    """A finding of `lint` and its place in the text."""
 
     span: Span
     severity: Literal["error", "warning", "info"]
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A declaration: the whole of it, its name, and what it declares inside."""
+    """A declaration: the spans of the whole declaration and of its name, and the declarations inside it."""
 
     name: str
     kind: Literal["query", "interface", "node", "edge", "property"]
@@ -53,7 +53,7 @@ class Symbol:
 
 
 def problems(text: str, language: Language, catalog: Catalog | None) -> list[Problem]:
-    """All problems of a text, with the messages and codes of `lint`; of queries without a schema only what does not parse."""
+    """All problems of a text, with the messages and codes of `lint`; for queries without a schema only parse errors."""
     if language == "pg":
         try:
             compile_schema(text)
@@ -89,7 +89,7 @@ def _span(text: str, error: LanguageError) -> Span:
 
 
 def symbols(text: str, language: Language) -> list[Symbol]:
-    """The declarations of a text; none while it can not be parsed."""
+    """The declarations of a text; an empty list when it can not be parsed."""
     try:
         return list(_declarations(text) if language == "pg" else _queries(text))
     except LanguageError:
@@ -128,7 +128,7 @@ def _declarations(text: str) -> Iterator[Symbol]:
 
 
 def names(text: str, language: Language, catalog: Catalog) -> list[Occurrence]:
-    """All names of a text; none while it can not be parsed."""
+    """All names of a text; an empty list when it can not be parsed."""
     try:
         return schema_names(text) if language == "pg" else query_names(parse_query_file(text), catalog)
     except LanguageError:
@@ -136,7 +136,7 @@ def names(text: str, language: Language, catalog: Catalog) -> list[Occurrence]:
 
 
 def explanation(text: str, language: Language, offset: int, catalog: Catalog) -> tuple[Span, str] | None:
-    """What stands at an offset, in Markdown, and its span; None when there is nothing to say."""
+    """An explanation in Markdown of the name at an offset, and the span of the name; None when there is none."""
     found = at_offset(names(text, language, catalog), offset)
     if found is None:
         return None
@@ -191,14 +191,14 @@ def _code(language: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is declared: in the text that was asked about, or in the schema."""
+    """The place of a declaration: a span in the same text, or in the schema."""
 
     in_schema: bool
     span: Span
 
 
 def definition(text: str, language: Language, offset: int, schema: str | None, catalog: Catalog) -> Place | None:
-    """Where the name at an offset is declared; None when that is not known. `schema` is the text of the schema."""
+    """The declaration of the name at an offset; None when it is not known. `schema` is the text of the schema."""
     own = names(text, language, catalog)
     found = at_offset(own, offset)
     if found is None:
@@ -206,7 +206,7 @@ def definition(text: str, language: Language, offset: int, schema: str | None, c
     if found.kind in ("variable", "alias", "query"):
         about = (found.kind, found.name, found.scope)
         same = [other for other in own if (other.kind, other.name, other.scope) == about]
-        # A traversal binds a variable that nothing declares.
+        # A variable may be bound by a traversal only, without a declaration.
         first = min(same, key=lambda other: (not other.declares, other.span.start), default=None)
         return None if first is None else Place(False, first.span)
     declared = own if language == "pg" else names(schema or "", "pg", catalog)
@@ -219,7 +219,7 @@ def definition(text: str, language: Language, offset: int, schema: str | None, c
 
 
 def _owners_and_interfaces(found: Occurrence, catalog: Catalog) -> set[str]:
-    """The types of a property, and the interfaces that may have given it to them."""
+    """The types that own a property, and the interfaces from which they may have it."""
     nodes = [catalog.nodes[name] for owner in found.owners if (name := owner.removeprefix("node:")) in catalog.nodes]
     return {*found.owners, *(f"node:{interface}" for node in nodes for interface in node.implements)}
 
@@ -233,7 +233,7 @@ _QUERY = re.compile(r"\bquery\b")
 
 
 def completions(text: str, language: Language, offset: int, catalog: Catalog) -> tuple[Span, list[str]]:
-    """What could replace the word before an offset, and the span of that word."""
+    """The candidates that could replace the word before an offset, and the span of that word."""
     before = text[:offset]
     if language == "pg":
         found = _SCHEMA_WORD.search(before)

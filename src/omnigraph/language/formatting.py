@@ -1,4 +1,4 @@
-"""The canonical layout of `.pg` and `.gq` texts: text → text of the same meaning with the same comments. Pure."""
+"""The canonical layout of `.pg` and `.gq` texts; meaning and comments stay the same. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ Language = Literal["pg", "gq"]
 
 
 def format_text(text: str, language: Language, file: str | None = None) -> str:
-    """The text in its canonical layout; raises ParseError or CatalogError for a text that can not be read.
-
-    The line ends are those of the first line. A text without declarations, queries and comments becomes empty.
+    """The text in its canonical layout; raises ParseError or CatalogError when it can not be read.
+    All lines end as the first line does (`\\n`, `\\r\\n`). A text without declarations, queries and comments becomes empty.
     """
     written = Written(Source(text, file))
     if not text:
         return ""
     if language == "pg":
         source = Source(text, file)
-        parse_schema(text, file)  # what only the rules of the language refuse is not laid out either
+        parse_schema(text, file)  # a text that parses but breaks the rules of the schema language is refused too
         formatted = print_declarations(SchemaFile(parse_declarations(source), source), written)
     else:
         formatted = print_query_file(parse_query_file(text, file), written)
@@ -36,7 +35,7 @@ def format_text(text: str, language: Language, file: str | None = None) -> str:
 
 
 def _refuse_another_meaning(text: str, formatted: str, language: Language) -> None:
-    """A mistake of the printer must never reach a file."""
+    """Raise AssertionError when the formatted text differs in meaning, so that a printer bug never reaches a file."""
     if language == "pg":
         same = parse_declarations(Source(formatted)) == parse_declarations(Source(text))
     else:

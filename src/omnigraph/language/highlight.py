@@ -20,7 +20,7 @@ from omnigraph.language.types import DECLARED, Scalar
 
 _TYPES = words([*(scalar.value for scalar in DECLARED), Scalar.VECTOR.value], suffix=r"\b")
 
-#: What both languages are made of.
+#: The lexical rules that both languages share.
 _LEXICAL = {
     "common": [
         include("blanks"),

@@ -1,7 +1,7 @@
-"""JSON values as plain values: what parameters of queries and properties of rows read alike, and how both refuse.
-
-Each function raises ValueError with what is wrong. Values of Python programs are taken for what they are: tuples, dates and
-datetimes, NumPy scalars and arrays, the timestamps and nulls of pandas, UUIDs, enums, and decimals that lose no digit.
+"""Conversion of JSON and Python values to plain values, for the parameters of queries and the properties of rows.
+Each function raises a ValueError that says what is wrong. Besides JSON values these Python values are accepted: tuples, dates
+and
+datetimes, NumPy scalars and arrays, timestamps and nulls of pandas, UUIDs, enums, and decimals that lose no digit.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ BASE64 = "base64:"
 _LONGEST_SHOWN = 40
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _SECONDS_PER_DAY = 86_400
-#: Values of these types stand for themselves.
+#: Values of these types are used unchanged.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-#: More digits than any exact decimal that a 64-bit number holds; Python refuses to convert thousands of them.
+#: No decimal with more digits fits a 64-bit number exactly; the bound matters, since Python refuses to convert thousands of
+#: digits.
 _MOST_DIGITS = 400
 
 
 def shown(value: object) -> str:
-    """A value in a message: its JSON kind, and a short text of it."""
+    """A value as it is shown in a message: its kind, and its text in short."""
     match value:
         case None:
             return "null"
@@ -59,11 +60,10 @@ def shown(value: object) -> str:
 
 
 def unwrapped(value: object) -> object:
-    """What a Python program holds as the value it stands for; None for the nulls of NumPy and pandas.
-
-    A scalar of NumPy (also an array of no dimension) or Arrow is the Python value it holds, a member of an enum its value, a UUID
-    its text.
-    Anything else stays as it is.
+    """A value of a Python library as a plain Python value; None for the nulls of NumPy and pandas.
+    A scalar of NumPy (also an array without dimensions) or Arrow becomes its Python value, a member of an enum its value, a
+    UUID its
+    text. Any other value is returned unchanged.
     """
     if type(value) in _PLAIN:
         return value
@@ -86,18 +86,18 @@ def _of_arrow(value: Any) -> object:
     try:
         found: object = value.as_py()
     except (LookupError, OverflowError) as problem:
-        # A zone that does not exist, a moment that Python has no datetime for.
+        # A zone that does not exist, or a time outside of the range of Python's datetime.
         raise ValueError(f"the Arrow scalar can not be read: {problem}") from None
     return found
 
 
 def _of_numpy(value: Any) -> object:
-    """A NumPy scalar as a Python value; an array with items stays one."""
+    """A NumPy scalar as a Python value; an array with dimensions is returned unchanged."""
     if value.ndim:
         return value
     if value.dtype.kind != "M":
         return value.item()
-    # A moment in nanoseconds would come out as a number, and one in days as a date.
+    # `item()` would give a number for nanoseconds, and a date for days.
     found = value[()] if type(value).__name__ == "ndarray" else value
     if found.astype("datetime64[us]") != found and found == found:
         raise ValueError(f"'{found}' is finer than a microsecond")
@@ -108,12 +108,12 @@ def _of_numpy(value: Any) -> object:
 
 
 def is_array(value: object) -> bool:
-    """Whether a value is an array of some library: of NumPy, pandas or Arrow, there also one in chunks."""
+    """Whether a value is an array of NumPy, pandas or Arrow (also a chunked array)."""
     return hasattr(value, "tolist") or hasattr(value, "to_pylist")
 
 
 def items_of(value: object) -> Sequence[object]:
-    """What stands in an array: a list, a tuple, or an array of NumPy, pandas or Arrow."""
+    """The items of a list, a tuple, or an array of NumPy, pandas or Arrow; raises ValueError for any other value."""
     if getattr(getattr(value, "dtype", None), "kind", None) == "M" and getattr(value, "ndim", 0):
         return list(cast("Sequence[object]", value))
     if is_array(value):
@@ -124,7 +124,7 @@ def items_of(value: object) -> Sequence[object]:
 
 
 def elements_of(value: object) -> Sequence[object]:
-    """The elements of a list, of which none may be null."""
+    """The elements of a list; raises ValueError when one is null."""
     items = items_of(value)
     # Long lists nearly always hold plain values of one kind.
     kinds = set(map(type, items))
@@ -135,7 +135,7 @@ def elements_of(value: object) -> Sequence[object]:
 
 
 def vector_of(value: object, kind: PropType) -> tuple[float, ...]:
-    """A vector of its declared dimension, in the precision it is stored with."""
+    """A vector of the declared dimension, rounded to F32, in which it is stored."""
     items = items_of(value)
     # Vectors are long, and nearly all of them hold nothing but plain floats.
     plain = set(map(type, items)) == {float}
@@ -149,7 +149,7 @@ def vector_of(value: object, kind: PropType) -> tuple[float, ...]:
 
 
 def text_of(value: object) -> str:
-    """A text that can be stored."""
+    """The value if it is a text that UTF-8 can encode; raises ValueError otherwise."""
     if not isinstance(value, str):
         raise ValueError(f"expected a text, got {shown(value)}")
     try:
@@ -160,7 +160,7 @@ def text_of(value: object) -> str:
 
 
 def texts_of(values: Sequence[object]) -> tuple[str, ...]:
-    """Texts that can be stored, each as `text_of` gives it."""
+    """The values as texts, each checked as by `text_of`."""
     if set(map(type, values)) == {str}:
         texts = cast("Sequence[str]", values)
         try:
@@ -173,14 +173,14 @@ def texts_of(values: Sequence[object]) -> tuple[str, ...]:
 
 
 def bool_of(value: object) -> bool:
-    """True or false, and nothing that could be taken for one of them."""
+    """The value if it is a Bool; raises ValueError for any other value, such as 0 or 1."""
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, got {shown(value)}")
     return value
 
 
 def integer_of(value: object) -> int:
-    """A whole number; 2.0 and true are none, a decimal without a fraction is one."""
+    """The value as an integer. A Decimal without a fraction is accepted; the float 2.0 and `true` are refused."""
     if isinstance(value, Decimal) and value.is_finite() and -_MOST_DIGITS < value.adjusted() < _MOST_DIGITS:
         whole = int(value)
         if whole == value:
@@ -192,7 +192,7 @@ def integer_of(value: object) -> int:
 
 
 def number_of(value: object) -> float:
-    """A number as a float; a decimal is one when the float, written in its shortest form, has the same digits."""
+    """A number as a float; a Decimal is refused when the shortest text of the float has other digits."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise ValueError(f"expected a number, got {shown(value)}")
     try:
@@ -209,15 +209,15 @@ def number_of(value: object) -> float:
 
 
 def day_of(value: date) -> int:
-    """The days since the epoch of a date, or of a datetime whose own clock shows midnight."""
+    """The days since 1970-01-01 of a date, or of a datetime at midnight in its own zone."""
     if isinstance(value, datetime) and (value.time() != time() or getattr(value, "nanosecond", False)):
         raise ValueError(f"'{value.isoformat()}' is not a whole day")
     return value.toordinal() - _EPOCH_ORDINAL
 
 
 def instant_of(value: datetime) -> int:
-    """The milliseconds since the epoch of a datetime; one without a zone means UTC."""
-    # The timestamps of pandas are datetimes with nanoseconds beside.
+    """The milliseconds since 1970 of a datetime; without a zone it is taken as UTC."""
+    # A pandas Timestamp is a datetime with an additional `nanosecond` attribute.
     if value.microsecond % 1000 or getattr(value, "nanosecond", False):
         raise ValueError(f"'{value.isoformat()}' is finer than a millisecond")
     try:

@@ -1,7 +1,6 @@
-"""Where the lines of a printed text break: documents of texts and possible line breaks, and their layout in a width.
-
-A printer describes its text as a document. A group stands on one line where it fits, else each of its own line breaks is taken.
-Comments and empty lines of an earlier text of the same meaning are put in at the marks, in their order (`written`).
+"""The layout of printed texts: documents of texts and possible line breaks, broken into lines of a maximal width.
+A printer describes its text as a document. A group is put on one line when it fits, else each of its own line breaks is taken.
+The comments and empty lines of an earlier text of the same meaning (`written`) are inserted at the marks, in their order.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ INDENT = "  "
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A possible line break; `flat` is what stands there when it is not taken, None when it is always taken."""
+    """A possible line break; `flat` is the text in its place when it is not taken, None when it is always taken."""
 
     flat: str | None = " "
 
@@ -32,7 +31,7 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A document on one line if it fits; `alone`: whatever follows it is not counted but for one comma."""
+    """A document on one line if it fits; `alone`: of the text after it, only one comma must fit too."""
 
     doc: Doc
     alone: bool = False
@@ -40,17 +39,17 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What follows stood at this offset of the earlier text; always directly behind a Line.
-
-    `blank` says what happens to empty lines before it: those of the text are kept (several as one), the first line of a block and
-    a closing bracket have none, a declaration always has one.
+    """The offset in the earlier text of the part that follows; a Mark comes always directly after a Line.
+    `blank` decides about empty lines before the part. `keep`: the empty lines of the earlier text are kept, several as one.
+    `first`
+    (the first line of a block) and `close` (a closing bracket): no empty line. `always` (a declaration): one empty line.
     """
 
     offset: int
     blank: Literal["keep", "first", "close", "always"] = "keep"
 
 
-#: A tuple is its parts, one behind the other.
+#: A tuple is a sequence of documents.
 Doc = str | Line | Nest | Group | Mark | tuple["Doc", ...]
 
 LINE, SOFT, HARD = Line(), Line(""), Line(None)
@@ -58,7 +57,7 @@ NOTHING: Doc = ()
 
 
 def joined(parts: Iterable[Doc], between: Doc) -> Doc:
-    """The parts with something between them."""
+    """The parts with the document `between` between them."""
     found: list[Doc] = []
     for part in parts:
         if found:
@@ -68,12 +67,12 @@ def joined(parts: Iterable[Doc], between: Doc) -> Doc:
 
 
 def filled(items: Sequence[Doc]) -> Doc:
-    """Items with commas, as many on each line as fit."""
+    """Items separated by commas, as many on each line as fit."""
     return (*items[:1], *((",", Group((LINE, item), alone=True)) for item in items[1:]))
 
 
 def flat(doc: Doc) -> str:
-    """The document on one line, or on several where a text has line breaks itself."""
+    """The document on one line; more lines only when a text inside contains line breaks."""
     found: list[str] = []
     left = [doc]
     while left:
@@ -96,12 +95,12 @@ def render(doc: Doc, written: Written, width: int = WIDTH) -> str:
     return _Renderer(written, width).render(doc)
 
 
-#: What is still to be laid out: its indentation, whether it stands on one line, and the document.
+#: A document that is still to be laid out: its indentation, whether it must be on one line, and the document.
 _Work = tuple[int, bool, Doc]
 
 
 class _Renderer:
-    """The text so far. A line break is held back until something follows it: a comment may still belong to the line before."""
+    """The text so far. A line break is held back until text follows it, since a comment may still belong to the line before."""
 
     def __init__(self, written: Written, width: int) -> None:
         self._comments = written.comments
@@ -110,9 +109,9 @@ class _Renderer:
         self._next_comment = 0
         self._out: list[str] = []
         self._column = 0
-        self._break: int | None = None  # the indentation of the line that is to be begun
+        self._break: int | None = None  # the indentation of the next line; None within a line
         self._blank = False  # whether an empty line precedes it
-        self._opened = True  # whether nothing stands in the block yet
+        self._opened = True  # whether the block is still empty
 
     def render(self, doc: Doc) -> str:
         stack: list[_Work] = [(0, False, doc)]
@@ -150,7 +149,7 @@ class _Renderer:
         self._column = self._column + len(text) if last_line < 0 else len(text) - last_line - 1
 
     def _fits(self, doc: Doc, rest: Sequence[_Work], reserved: int) -> bool:
-        """Whether a document fits on this line together with what follows it up to the next possible line break."""
+        """Whether a document fits on this line, together with the text after it up to the next possible line break."""
         room = self._width - reserved - (self._column if self._break is None else self._break)
         todo: list[tuple[bool, Doc]] = [(True, doc)]
         following = len(rest)
@@ -185,7 +184,7 @@ class _Renderer:
     # --- comments and empty lines -------------------------------------------------------------------------------------
 
     def _due(self, offset: int) -> bool:
-        """Whether a comment of the text lies before this offset and is not printed yet."""
+        """Whether a comment before this offset of the earlier text has not been printed yet."""
         return self._next_comment < len(self._comments) and self._comments[self._next_comment].start < offset
 
     def _mark(self, mark: Mark, indent: int) -> None:
@@ -197,7 +196,7 @@ class _Renderer:
             if comment.ends_a_line and self._out and not self._out[-1].lstrip().startswith("//"):
                 self._append(comment)
             else:
-                # The lines of what a bracket closes are indented further than the bracket.
+                # A comment before a closing bracket is indented as the contents of the bracket.
                 self._begin_line(indent + len(INDENT) * (mark.blank == "close"), comment.start, owed)
                 owed = False
                 self._text(comment.text)
@@ -210,5 +209,5 @@ class _Renderer:
         self._blank = owed or (not self._opened and bool(self._out) and self._written.follows_empty_line(offset))
 
     def _append(self, comment: Comment) -> None:
-        """A comment at the end of the line that stands last."""
+        """Put a comment at the end of the last line."""
         self._out.append(f" {comment.text}")

@@ -1,6 +1,5 @@
-"""Values with their type: what a literal or a parameter is worth, and whether it fits a property.
-
-A Date is held as days and a DateTime as milliseconds since the epoch; a list or a vector is a tuple.
+"""Values with their type: the value of a literal or a parameter, and whether it fits a property.
+A Date is held as days and a DateTime as milliseconds since 1970; a list or a vector is a tuple.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from omnigraph.language.types import FLOATS, INTEGERS, NUMERIC, PropType, Scalar
 
 PlainValue = bool | int | float | str | tuple["PlainValue", ...] | None
 
-#: What each integer type can hold. U64 ends at 2^63−1: the range every engine can carry.
+#: The range of each integer type. U64 ends at 2^63−1, because no engine carries larger numbers.
 INTEGER_RANGES = {
     Scalar.I32: range(-(2**31), 2**31),
     Scalar.I64: range(-(2**63), 2**63),
@@ -25,7 +24,7 @@ INTEGER_RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class TypedValue:
-    """A value and the type it was declared or written with; None is null."""
+    """A value and its declared type, or the type of the literal; the value None is null."""
 
     value: PlainValue
     type: PropType
@@ -33,7 +32,7 @@ class TypedValue:
 
 def round_to_f32(numbers: Sequence[float]) -> tuple[float, ...]:
     """The nearest F32 of each number; ValueError when one is beyond its range."""
-    # Little-endian on purpose: the native layout turns an overflow into infinity without a word.
+    # Little-endian on purpose: the native layout silently turns an overflow into infinity.
     layout = f"<{len(numbers)}f"
     try:
         return struct.unpack(layout, struct.pack(layout, *numbers))
@@ -42,7 +41,7 @@ def round_to_f32(numbers: Sequence[float]) -> tuple[float, ...]:
 
 
 def fit_to(literal: TypedValue, target: PropType) -> TypedValue:
-    """A compatible literal as a value of exactly the target type; ValueError when that type has no such value."""
+    """A compatible literal converted to exactly the target type; raises ValueError when this type has no such value."""
     if target.is_vector:
         return TypedValue(_vector(literal, target), target)
     if target.is_list:
@@ -52,7 +51,7 @@ def fit_to(literal: TypedValue, target: PropType) -> TypedValue:
 
 
 def is_number_list(literal: TypedValue) -> bool:
-    """Whether this is a non-empty list of plain numbers: how a vector is written."""
+    """Whether this is a non-empty list of numbers, which is how a vector is written."""
     return literal.type.is_list and literal.type.scalar in NUMERIC
 
 
@@ -68,7 +67,7 @@ def _vector(literal: TypedValue, target: PropType) -> tuple[float, ...]:
 
 def _scalar(value: PlainValue, target: PropType) -> PlainValue:
     if value is None:
-        # Of a list, whose elements are the evaluator's to judge.
+        # A null element of a list; the evaluator decides whether it is allowed.
         return None
     if target.scalar in INTEGERS:
         return _integer(_number(value), target.scalar)

@@ -1,8 +1,7 @@
-"""Renaming: the edits of a schema and of queries after which everything means what it meant before. Pure.
-
-A rename is refused when it can not be done safely: a text with the name that can not be parsed, a name that is taken, a
-property that several types share, a type that was renamed before and perhaps not applied yet. What a rename makes is linted
-before it is returned.
+"""Renaming: the edits of a schema and its queries that change a name and nothing else. Pure.
+A rename is refused when it is not safe: a text that mentions the name can not be parsed, the new name is taken, several types
+share the property, or the type has an earlier rename that may not be applied yet. The edited texts are linted before the edits
+are returned.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ from omnigraph.language.written import Written
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A span of a text and what stands there afterwards."""
+    """A span of a text and its replacement."""
 
     span: Span
     text: str
 
 
 def applied(text: str, edits: Iterable[Edit]) -> str:
-    """The text after its edits."""
+    """The text with the edits applied."""
     for edit in sorted(edits, key=lambda edit: edit.span.start, reverse=True):
         text = text[: edit.span.start] + edit.text + text[edit.span.end :]
     return text
 
 
 def rename_in_query(text: str, offset: int, new: str, catalog: Catalog) -> list[Edit]:
-    """Rename the variable, the parameter, the result or the query at an offset, inside of its query."""
+    """Rename the variable, parameter, result column or query at an offset; only the text of its query changes."""
     names = query_names(parse_query_file(text), catalog)
     found = at_offset(names, offset)
     if found is None or found.kind not in ("variable", "alias", "query"):
@@ -66,9 +65,8 @@ def rename_in_query(text: str, offset: int, new: str, catalog: Catalog) -> list[
 def rename_in_schema(
     schema: str, queries: Mapping[str, str], found: Occurrence, new: str
 ) -> tuple[list[Edit], dict[str, list[Edit]]]:
-    """Rename a type or a property in a schema and in the texts of its queries, which have names for messages.
-
-    The declaration gets `@rename_from`, so that a graph keeps the data when the schema is applied.
+    """Rename a type or a property in a schema and in its query texts (by file name).
+    The declaration gets `@rename_from`, so that a graph keeps its data when the schema is applied.
     """
     catalog = compile_schema(schema)
     names = schema_names(schema)
@@ -110,7 +108,7 @@ def _query_edits(file: str, text: str, found: Occurrence, new: str, catalog: Cat
 
 
 def _spelt(written: str, old: str, new: str) -> str:
-    """The new name in the way the old one is written: edges stand in traversals with another first letter."""
+    """The new name in the spelling of the old name: traversals write edges with a lower-case first letter."""
     if written == old:
         return new
     return new[:1].lower() + new[1:] if written == old[:1].lower() + old[1:] else new.lower()
@@ -128,7 +126,7 @@ def _refuse_shared_property(found: Occurrence, catalog: Catalog) -> None:
 
 
 def _notes(schema: str, names: Sequence[Occurrence], found: Occurrence) -> list[Edit]:
-    """`@rename_from` behind the name of a type, or at the end of a property."""
+    """The edit that adds `@rename_from` after the name of a type, or at the end of a property; none for an interface."""
     source = Source(schema)
     written = Written(source)
     note = f' @rename_from("{found.name}")'
@@ -152,7 +150,7 @@ def _notes(schema: str, names: Sequence[Occurrence], found: Occurrence) -> list[
 
 
 def _behind_ends(written: Written, edge: EdgeDecl) -> int:
-    """Behind the target type of an edge and its `@card(…)`."""
+    """The offset after the target type of an edge and its `@card(…)`."""
     tokens = written.within(edge.span)
     arrow = next(index for index, token in enumerate(tokens) if token.text == "-" and tokens[index + 1].text == ">")
     target = arrow + 2

@@ -1,8 +1,8 @@
-"""The character scanner under both parsers.
-
-Neither language has word boundaries (`nodeN{a:String}` parses), so there is no token stream: a parser asks for
-the text it wants at the current position. Ordered choice is "try, and go back to a mark". The furthest position
-that anything failed at, and what was wanted there, make the message of a grammar error.
+"""The character scanner of both parsers.
+Neither language has word boundaries (`nodeN{a:String}` parses), so there is no token stream: a parser asks for the text that it
+expects at the current position. To choose between alternatives, it tries one and goes back if it fails. The message of a
+grammar
+error names the furthest position that was reached, and the texts that were expected there.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Literal, NoReturn
 
 from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 
-# Possessive repeats: a text of many megabytes must not pile up places to go back to.
-#: What may stand between two tokens, as part of a larger pattern.
+# Possessive repeats, so that the regular expression does not store backtracking positions for many megabytes of text.
+#: A pattern for the blanks and comments between two tokens.
 BLANKS = r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?s:.*?)\*/)*+"
 _BLANK = re.compile(BLANKS)
 _TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*")
@@ -28,7 +28,7 @@ _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
 class Mismatch(Exception):
-    """The text at this position is not what was asked for. Caught by ordered choice, or turned into a ParseError."""
+    """The expected text is not at this position. Caught to try an alternative, or turned into a ParseError."""
 
 
 class Scanner:
@@ -61,7 +61,7 @@ class Scanner:
             self.source.grammar_error("unterminated block comment", Span(self.at, self.at + 2))
 
     def fail(self, wanted: str) -> NoReturn:
-        """Note what was wanted here and go back to the last choice."""
+        """Note the text that was expected here, and raise Mismatch."""
         if self.at > self.furthest:
             self.furthest = self.at
             self.wanted = {}
@@ -97,7 +97,7 @@ class Scanner:
         self._skip_blanks()
 
     def missed(self, text: str) -> Literal[False]:
-        """Note that this text could come next, for the message of an error here."""
+        """Note that this text was possible here, for the message of an error; returns False."""
         if self.at > self.furthest:
             self.furthest = self.at
             self.wanted = {}
@@ -173,15 +173,15 @@ class Scanner:
         )
 
     def span_from(self, start: int) -> Span:
-        """From a start to the end of what was last taken, without the blanks and comments behind it."""
+        """The span from `start` to the end of the last taken text, without the blanks and comments after it."""
         if start <= self._taken_to <= self.at:
             return Span(start, self._taken_to)
-        # A choice went back behind what was last taken; what lies between is at least not blank at its end.
+        # The parser has gone back before the last taken text; then only trailing blanks are left out.
         return Span(start, start + len(self._text[start : self.at].rstrip(" \t\r\n")))
 
 
 def _shown(found: str) -> str:
-    """What stands at a place, in words when it can not be seen."""
+    """The found text for a message; in words when it is empty or not printable."""
     if not found:
         return "the end of the text"
     return f"`{found}`" if found.isprintable() else f"the character U+{ord(found[0]):04X}"

@@ -38,7 +38,7 @@ class Source:
         return line, offset - (self.text.rfind("\n", 0, offset) + 1) + 1
 
     def place(self, span: Span) -> dict[str, Any]:
-        """A span as the attributes of a LanguageError; a zero-width span is widened by one."""
+        """The attributes of a LanguageError for a span: line, column, bytes; a zero-width span is widened by one."""
         offset = min(span.start, len(self.text))
         end = max(span.end, offset + 1)
         line, column = self.line_column(offset)
@@ -56,7 +56,7 @@ class Source:
 
     def grammar_error(self, message: str, span: Span, **data: Any) -> NoReturn:
         """Raise a ParseError for text that does not fit the grammar."""
-        # The parser's own way of going back is no cause that a reader of the error could use.
+        # `from None`: the parser's internal Mismatch would not help a reader of the error.
         raise ParseError(_one_line(f"parse error: {message}"), **self.place(span), **data) from None
 
     def semantic_error(self, message: str, span: Span, **data: Any) -> NoReturn:
@@ -75,7 +75,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an expression of a plan stands in the text that the plan was made from."""
+    """The place of an expression of a plan in the query text."""
 
     source: Source
     span: Span
@@ -87,17 +87,17 @@ class Place:
 
 
 def evaluation_error(message: str, place: Place | None) -> EvaluationError:
-    """The error for an expression that has no value for some row; an expression that was made up has no place."""
+    """The error for an expression that fails for a row; `place` is None for an expression without a place in the text."""
     return EvaluationError(_one_line(message), **({} if place is None else place.source.place(place.span)))
 
 
 def _byte_length(text: str) -> int:
-    """The length in UTF-8; half a surrogate pair counts too, so that no text is too broken to be pointed at."""
+    """The length in UTF-8 bytes; half a surrogate pair is allowed, so that errors in broken texts have a place."""
     return len(text.encode(errors="surrogatepass"))
 
 
 def _one_line(message: str) -> str:
-    """A message that quotes a source text stays one line that a terminal can show and a person can read."""
+    """The message on one line, cut to LONGEST_MESSAGE characters, with control characters escaped."""
     shown = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
     return _CONTROL.sub(lambda match: repr(match.group())[1:-1], shown)
 
@@ -106,7 +106,7 @@ LONGEST_MESSAGE = 1000
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
-#: Comparing names takes time that grows with their product, and nobody misspells a longer one.
+#: Longer names are not compared: the time grows with the product of the lengths.
 _LONGEST_NAME = 100
 
 
@@ -114,7 +114,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to a misspelt one, or None when none is close."""
     if len(name) > _LONGEST_NAME:
         return None
-    # Only a mistake is worth the time it takes to load this.
+    # Imported only when there is a mistake, because loading it takes time.
     from difflib import get_close_matches
 
     candidates = sorted(set(known))

@@ -1,8 +1,7 @@
-"""Dates and instants: text ↔ numbers, in one place.
-
-A Date is a number of days and a DateTime a number of milliseconds since 1970-01-01 (UTC). Both cover the years
-0001–9999 of the proleptic Gregorian calendar. The functions raise ValueError with a message for people; callers
-add which property, parameter or literal it was about.
+"""Conversion of dates, datetimes and durations between text and numbers.
+A Date is a number of days and a DateTime a number of milliseconds since 1970-01-01 (UTC). Both cover the years 0001–9999 of the
+proleptic Gregorian calendar. The functions raise a ValueError with a message for users; callers add the property, parameter or
+literal.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_datetime(text: str) -> int:
-    """The milliseconds since the epoch of `YYYY-MM-DDTHH:MM[:SS[.mmm]]` and an offset; without one it is UTC."""
+    """The milliseconds since 1970 of `YYYY-MM-DDTHH:MM[:SS[.mmm]]` with an optional offset; without an offset it is UTC."""
     match = _DATETIME.fullmatch(text)
     if match is None:
         what = "; seconds, milliseconds and an offset such as Z or +01:00 may follow"
@@ -42,7 +41,7 @@ def parse_datetime(text: str) -> int:
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"'{text}' is not a time of day")
-    # Trailing zeros say nothing finer: `.120000` is 120 ms.
+    # Trailing zeros do not make the time finer: `.120000` is 120 ms.
     fraction = (match["fraction"] or "").rstrip("0")
     if len(fraction) > 3:
         raise ValueError(f"'{text}' is finer than a millisecond")

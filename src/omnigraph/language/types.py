@@ -21,7 +21,7 @@ class Scalar(StrEnum):
     DATETIME = "DateTime"
     DATE = "Date"
     VECTOR = "Vector"
-    #: What `object(x)` gives: no property has it.
+    #: The type of `object(x)`; no property has it.
     OBJECT = "Object"
 
 
@@ -33,7 +33,7 @@ INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
 FLOATS = frozenset({Scalar.F32, Scalar.F64})
 NUMERIC = INTEGERS | FLOATS
 
-#: The wider types that a property may take in place of its own: every value of it is exactly a value of them.
+#: The wider types to which the type of a property may change; they represent each of its values exactly.
 WIDER: dict[Scalar, frozenset[Scalar]] = {
     Scalar.I32: frozenset({Scalar.I64, Scalar.F64}),
     Scalar.U32: frozenset({Scalar.U64, Scalar.I64}),
@@ -67,12 +67,12 @@ class PropType:
 
     @property
     def is_numeric(self) -> bool:
-        """A plain number, not a list of them."""
+        """Whether this is a number, not a list of numbers."""
         return not self.is_list and self.scalar in NUMERIC
 
     @property
     def is_text(self) -> bool:
-        """A String or an enum, not a list of them."""
+        """Whether this is a String or an enum, not a list."""
         return not self.is_list and self.scalar is Scalar.STRING
 
     @property
@@ -85,7 +85,7 @@ class PropType:
 
     @property
     def is_plain_scalar(self) -> bool:
-        """Neither list, vector, blob nor object: what can be compared."""
+        """Whether values can be compared: neither list, vector, blob nor object."""
         return not (self.is_list or self.is_vector or self.is_blob or self.scalar is Scalar.OBJECT)
 
     def element(self) -> PropType:
@@ -97,7 +97,7 @@ class PropType:
 
 
 def compatible(left: PropType, right: PropType) -> bool:
-    """Same list-ness and the same scalar or both numeric. Nullability never matters; an enum behaves as String."""
+    """Whether both types are lists or both are not, with equal or numeric scalars; nullability and enums do not matter."""
     if left.is_list != right.is_list:
         return False
     if left.scalar in NUMERIC and right.scalar in NUMERIC:
@@ -106,7 +106,7 @@ def compatible(left: PropType, right: PropType) -> bool:
 
 
 def widens(old: PropType, new: PropType) -> bool:
-    """Whether a property of one type can become one of another with every value kept exactly; a list as its items do."""
+    """Whether a property can change from `old` to `new` with every value kept exactly; lists by their items."""
     plain = old.is_list == new.is_list and old.enum is None and new.enum is None
     return plain and new.scalar in WIDER.get(old.scalar, frozenset())
 

@@ -1,4 +1,4 @@
-"""What a source text holds besides its meaning: comments, empty lines, places of tokens, spellings of long texts."""
+"""The parts of a source text besides its meaning: comments, empty lines, offsets of tokens, multi-line strings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEHIND_ITEMS = (",", ")", ";")
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment with its line ends as `\\n`; `ends_a_line`: other text precedes it on its line."""
+    """A comment, with `\\n` as line ends; `ends_a_line`: other text precedes it on its line."""
 
     start: int
     text: str
@@ -28,7 +28,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word, a variable, a string or one sign; comments and blanks are none."""
+    """A word, a variable, a string or a single sign; comments and blanks are not tokens."""
 
     start: int
     text: str
@@ -39,7 +39,7 @@ class Token:
 
 
 class Written:
-    """One source text that can be parsed. Of an empty one there is nothing to be kept."""
+    """A source text that can be parsed. It is false when the text is empty, so that nothing is to be kept."""
 
     def __init__(self, source: Source) -> None:
         self._text = source.text
@@ -49,7 +49,7 @@ class Written:
 
     @cached_property
     def line_end(self) -> str:
-        """The line end of the text: that of its first line."""
+        """The line end of the text's first line."""
         found = self._text.find("\n")
         return "\r\n" if found > 0 and self._text[found - 1] == "\r" else "\n"
 
@@ -89,7 +89,7 @@ class Written:
         return [token.start for token in self.tokens]
 
     def index(self, offset: int) -> int:
-        """The number of the first token that begins at this offset or behind it."""
+        """The index of the first token that begins at this offset or after it."""
         return bisect_left(self._starts, offset)
 
     def within(self, span: Span) -> list[Token]:
@@ -97,19 +97,19 @@ class Written:
         return self.tokens[self.index(span.start) : self.index(span.end)]
 
     def after(self, offset: int) -> int:
-        """Where the next token begins that goes on after an item: a comma and closing parentheses belong to the item."""
+        """The offset of the first token after an item; commas, semicolons and closing parentheses belong to the item."""
         index = self.index(offset)
         while index < len(self.tokens) and self.tokens[index].text in _BEHIND_ITEMS:
             index += 1
         return self.tokens[index].start if index < len(self.tokens) else len(self._text)
 
     def next(self, offset: int) -> int:
-        """Where the next token begins, whatever it is."""
+        """The offset of the next token."""
         index = self.index(offset)
         return self.tokens[index].start if index < len(self.tokens) else len(self._text)
 
     def before(self, offset: int, word: str) -> int:
-        """The offset of the last token before `offset` that is this word; `offset` itself when there is none."""
+        """The offset of the last token `word` before `offset`; `offset` itself when there is none."""
         for index in range(self.index(offset) - 1, -1, -1):
             if self.tokens[index].text == word:
                 return self.tokens[index].start
@@ -119,12 +119,12 @@ class Written:
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        """The strings that are written over several lines, by what they mean."""
+        """The spellings of strings that are written over several lines, by their values."""
         from omnigraph.language.scanner import Scanner
 
         found: dict[str, str] = {}
         for token in self.tokens:
-            # With other line ends than the rest of the text it would mean something else when all are made equal.
+            # A string whose line ends differ from the rest of the text would change when all line ends are made equal.
             spelt = token.text.replace(self.line_end, "\n")
             ends = token.text.count(self.line_end)
             if token.text.startswith('"') and 0 < ends == spelt.count("\n") and "\r" not in spelt:
@@ -132,9 +132,9 @@ class Written:
         return found
 
     def spelling(self, text: str) -> str | None:
-        """How a text is written over several lines here; None when it stands on one."""
+        """The spelling of a string that the source writes over several lines; None when it is written on one line."""
         return self._spellings.get(text) if "\n" in text else None
 
 
-#: What a tree is printed with that was made without a text.
+#: For printing a tree that has no original text.
 NOTHING_WRITTEN = Written(Source(""))

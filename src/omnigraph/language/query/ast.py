@@ -43,7 +43,7 @@ class BoolLit:
 
 @dataclass(frozen=True, slots=True)
 class _TimeLit:
-    """The text of a time; it is judged by the type checker."""
+    """The text of a date, datetime or duration; the type checker validates it."""
 
     text: str
     span: Span = attribute(default=NOWHERE, compare=False)
@@ -66,7 +66,7 @@ class DurationLit(_TimeLit):
 
 @dataclass(frozen=True, slots=True)
 class NullLit:
-    """`null`: its type is that of what it is compared with or assigned to."""
+    """`null`; its type is the type of the value or property that it is compared with or assigned to."""
 
     span: Span = attribute(default=NOWHERE, compare=False)
 
@@ -97,7 +97,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`$variable.property`, or `$variable.@id`, `@type`, `@src`, `@dst`, whose name here begins with the `@`."""
+    """`$variable.property`, or `$variable.@id`, `@type`, `@src`, `@dst`; the `@` is then part of `property`."""
 
     variable: str
     property: str
@@ -218,7 +218,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class _TextSearch:
-    """A text that is searched for the tokens of another."""
+    """A search for the tokens of one text in another text."""
 
     field: Expr
     query: Expr
@@ -272,8 +272,7 @@ class Rrf:
 @dataclass(frozen=True, slots=True)
 class BlockCall:
     """`exists { … }`, `count { … }`, or `function(argument) { … }` with sum, min, max or avg: one value for each row.
-
-    It is found over the matches that the clauses have for the row.
+    The value is computed over the matches of the clauses for this row.
     """
 
     function: str
@@ -402,7 +401,7 @@ class Optional:
     span: Span = attribute(default=NOWHERE, compare=False)
 
 
-#: An expression among the clauses is a condition: rows stay for which it is true.
+#: An expression among the clauses is a condition: only rows for which it is true are kept.
 Clause = Negation | Optional | Binding | Traversal | PathMatch | Expr
 
 # --- queries ----------------------------------------------------------------------------------------------------------
@@ -424,7 +423,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """`descending` None when no direction was written, `nulls_first` None when nothing was said about nulls."""
+    """`descending` is None when no direction is written, `nulls_first` None when the place of nulls is not written."""
 
     expr: Expr
     descending: bool | None = None
@@ -442,10 +441,9 @@ class AllProperties:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """`limit` and `offset` are a number or the name of a parameter.
-
-    `before`: the part up to the `with` that this one goes on from. Its projections are what the `with` names, its `having`
-    the condition behind `where`.
+    """A match block and its result; `limit` and `offset` are numbers or parameters.
+    `before`: the part of the query up to the preceding `with`. The projections of that part are the names after `with`, its
+    `having` is the condition after `where`.
     """
 
     clauses: tuple[Clause, ...]
@@ -460,7 +458,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """`read union { read }`; `keeps_repeats` for `union all`. Order, limit and offset are those of all rows together."""
+    """`read union { read }`; `keeps_repeats` for `union all`. Order, limit and offset apply to all rows together."""
 
     left: Read | Union
     right: Read
@@ -486,7 +484,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """An insert that keeps what is not given of a node that exists."""
+    """An insert that updates the node if its key exists; properties that are not assigned keep their values."""
 
     type_name: str
     assignments: tuple[Assignment, ...]
@@ -495,7 +493,7 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Properties of the target stand in the condition and the values as bare words."""
+    """An update of a type; in its condition and values, bare words are properties of the type."""
 
     type_name: str
     assignments: tuple[Assignment, ...]
@@ -557,7 +555,7 @@ class Query:
 
     @property
     def title(self) -> str:
-        """How messages name the query; one without a head has an empty name."""
+        """The name of the query in messages; a query without a head has an empty `name`."""
         return f"query '{self.name}'" if self.name else "the query"
 
     @property

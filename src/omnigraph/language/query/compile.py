@@ -1,4 +1,4 @@
-"""From the text of a query to everything an engine needs: parse, check, lower, rewrite, describe."""
+"""Compiling a query text into a plan: parse, check, lower, rewrite, describe."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ NOTHING_GIVEN: Mapping[str, Given] = {}
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """A query that is ready to run. `plan` is as lowered, `rewritten` is what engines execute."""
+    """A query that is ready to run. `plan` is the plan before the rewrite rules, `rewritten` the plan that engines execute."""
 
     checked: CheckedQuery
     plan: Plan | MutationPlan
     rewritten: Plan | MutationPlan
     operation: OperationDescriptor
-    #: The parameters that `limit` and `offset` name; the plan is rewritten for their values.
+    #: The parameters of `limit` and `offset`; the plan is rewritten for each combination of their values.
     row_counts: tuple[str, ...]
-    #: The text it was compiled from.
+    #: The text of the query.
     source: Source = field(compare=False, repr=False)
 
     #: Rewritten plans by the values of `limit` and `offset` parameters.
@@ -42,7 +42,7 @@ class CompiledQuery:
         return self.checked.query
 
     def plan_for(self, params: Mapping[str, TypedValue]) -> Plan | MutationPlan:
-        """What engines execute with these parameters: rules look at `limit`, so its parameters are bound before them."""
+        """The plan to execute with these parameters. Rewrite rules read `limit`, so its parameters are bound first."""
         if not self.row_counts or isinstance(self.plan, MutationPlan):
             return self.rewritten
         counts = {name: _row_count(name, params[name]) for name in self.row_counts}
@@ -54,14 +54,14 @@ class CompiledQuery:
         return self._bound[key]
 
     def plan_by(self, rules: tuple[Rule, ...], params: Mapping[str, TypedValue]) -> Plan | MutationPlan:
-        """The same for an engine that has rules of its own."""
+        """The plan for these parameters, rewritten with the rules of another engine."""
         if isinstance(self.plan, MutationPlan):
             return self.plan
         counts = {name: _row_count(name, params[name]) for name in self.row_counts}
         return rewrite(bind_row_counts(self.plan, counts) if counts else self.plan, rules)
 
 
-#: How many plans are kept of a query whose `limit` is a parameter.
+#: How many rewritten plans are kept for a query whose `limit` or `offset` is a parameter.
 _KEPT_PLANS = 64
 
 
@@ -80,7 +80,7 @@ def compile_query(
 ) -> CompiledQuery:
     """Compile the query of this name, or the only one, of a `.gq` text.
 
-    `given`: the types of the parameters of the call, which a query without a name has no place to declare.
+    `given`: the types of the parameters of the call, for a query without a head, which can not declare parameters.
     """
     parsed = parse_query_file(text, file)
     return compile_parsed(find_query(parsed, name), catalog, parsed.source, given)

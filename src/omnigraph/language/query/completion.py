@@ -1,4 +1,4 @@
-"""What can be typed where the cursor is: types, edges, properties, words of the language, commands of the shell. Pure."""
+"""Completion at the cursor: types, edges, properties, words of the language, commands of the shell. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def word_before(text: str) -> str:
 
 
 def candidates(catalog: Catalog, commands: Sequence[str], branches: Sequence[str], text: str) -> list[str]:
-    """What could replace the word before the cursor, given all text before it."""
+    """The words that could replace the word before the cursor, given all text before the cursor."""
     word = word_before(text)
     return sorted({name for name in _possible(catalog, commands, branches, text, word) if name.startswith(word)})
 
@@ -62,7 +62,7 @@ def _possible(
 
 
 def _spelt(edge: str) -> str:
-    """An edge as it is written in a traversal."""
+    """The name of an edge type as it is written in a traversal."""
     return edge[:1].lower() + edge[1:]
 
 
@@ -71,7 +71,7 @@ def _properties(entity: EntityType | None) -> tuple[str, ...]:
 
 
 def _types_of_variables(catalog: Catalog, text: str) -> dict[str, EntityType | None]:
-    """The variables that the text binds, as far as it tells their types."""
+    """The variables that the text binds, with their types (None when a type is unknown)."""
     found: dict[str, EntityType | None] = {name: catalog.nodes.get(kind) for name, kind in _BOUND.findall(text)}
     for source, bound, word, target in _TRAVERSED.findall(text):
         edge = catalog.edge(word)

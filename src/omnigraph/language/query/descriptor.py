@@ -1,4 +1,4 @@
-"""Operation descriptors: what a query takes, what it gives back, and which types it reads and writes."""
+"""Operation descriptors: the parameters and result columns of a query, and the types that it reads and writes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class OperationDescriptor:
 
 
 def _type_reference(type_key: str) -> dict[str, str]:
-    """`node:Person` as clients take it."""
+    """A type key such as `node:Person` in the JSON form of the HTTP interface."""
     kind, _, name = type_key.partition(":")
     return {"kind": kind, "type_name": name}
 
@@ -85,7 +85,7 @@ def describe(checked: CheckedQuery, catalog: Catalog) -> OperationDescriptor:
 
 
 def describe_value(name: str, kind: PropType) -> ValueDescriptor:
-    """A named type in the words of the HTTP interface."""
+    """A name and a property type in the terms of the HTTP interface."""
     if kind.is_list:
         return ValueDescriptor(name, "list", kind.nullable, item_kind=_KINDS[kind.scalar])
     return ValueDescriptor(name, _KINDS[kind.scalar], kind.nullable, vector_dim=kind.dimension)
@@ -166,6 +166,6 @@ def _written_by(statement: ir.Statement, catalog: Catalog) -> list[str]:
 
 
 def _with_edges(node_type: str, catalog: Catalog) -> list[str]:
-    """What deleting nodes changes: a deleted node takes its edges with it."""
+    """The types that deleting nodes changes: the node type, and the edge types whose edges are deleted with the nodes."""
     incident = [edge.type_key for edge in catalog.edges.values() if node_type in (edge.from_type, edge.to_type)]
     return [f"node:{node_type}", *incident]

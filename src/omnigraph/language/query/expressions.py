@@ -1,10 +1,9 @@
 """Expressions and literals of the query language.
 
-One expression language serves every place that holds a value or a condition. Precedence, loosest first: `or`, `and`, `not`, one
-comparison, `+ -`, `* / %`, unary `-`, then calls, property access, items of lists and parentheses.
-
-A function name is always followed by `(`, so one look at the word and the character behind it decides. The words of operators
-are bounded: `order` does not begin with `or`.
+All values and conditions use the same grammar. Precedence, loosest first: `or`, `and`, `not`, one comparison, `+ -`, `* / %`,
+unary `-`, then calls, property access, items of lists and parentheses.
+A function name is always followed by `(`, so the word and the next character decide. Operator words are matched as whole words:
+`order` does not begin with the operator `or`.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from omnigraph.language.scanner import BLANKS, Mismatch, Scanner
 from omnigraph.language.schema.numbers import to_float
 from omnigraph.language.source import Span, did_you_mean, nearest_name
 
-#: Deep enough for any query a person or a program writes, shallow enough for every recursive walk over the tree.
+#: The nesting limit: deep enough for any real query, shallow enough for every recursive walk over the tree.
 MAX_NESTING = 64
-#: How many operators of one precedence may follow each other: each makes the tree one level deeper.
+#: How many operators of one precedence may follow each other; each one makes the tree one level deeper.
 MAX_CHAIN = 64
 MAX_I64 = 2**63 - 1
 
@@ -31,26 +30,26 @@ _VARIABLE = re.compile(r"\$[a-z_][A-Za-z0-9_]*")
 _FLOAT = re.compile(r"[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)")
 _DIGIT = re.compile(r"[0-9]")
 _META = re.compile(r"@(?:id|type|src|dst)(?![A-Za-z0-9_])")
-#: Numbers and texts without escapes, each with the comma behind it: long lists are made of them.
+#: Fast path for long lists: numbers, and texts without escapes, each followed by a comma.
 _PLAIN_ITEM = re.compile(r'(?P<number>-?[0-9]{1,18}+)(?=[ \t\r\n]*+,)|"(?P<text>[^"\\\n]*+)"(?=[ \t\r\n]*+,)')
 _PLAIN_ITEMS = re.compile(r'(?:(?:-?[0-9]{1,18}+|"[^"\\\n]*+")[ \t\r\n]*+,[ \t\r\n]*+)++')
 _OPERATOR_SYMBOL = re.compile(r">=|<=|!=|[><=+*/%-]")
 _CASE = re.compile(rf"case(?![A-Za-z0-9_]){BLANKS}when(?![A-Za-z0-9_])")
 _NOT_BEFORE = re.compile(rf"(?:{'|'.join(NOT_BEFORE)})(?![A-Za-z0-9_])(?!\s*[:(])")
-#: What stands behind the first digits of a number as other languages write it.
+#: The rest of a number in a notation of other languages (`1_000`, `0x10`), after its first digits.
 _OTHER_NUMBER = re.compile(r"(?:_[0-9][0-9_]*|[xX][0-9A-Fa-f]+|[bBoO][0-7]+)(?![A-Za-z0-9_])(?!\s*[:(])")
 
-#: The aggregates that may be found over the matches of a block.
+#: The aggregates that may be computed over the matches of a block.
 BLOCK_AGGREGATES = ("sum", "min", "max", "avg", "count")
 
-#: The words that stand between two expressions.
+#: The operators that are words.
 OPERATOR_WORDS = ("and", "or", "in", "is", "not", "contains", "starts_with", "ends_with")
-# Before a colon such a word is the next property of a list without commas.
+# A word before a colon is not an operator but the next property; properties may be listed without commas.
 _OPERATOR_WORD = re.compile(rf"(?:{'|'.join(OPERATOR_WORDS)})(?![A-Za-z0-9_])(?!{BLANKS}:)")
 
 
 def deeper(scanner: Scanner, depth: int) -> int:
-    """The next nesting depth, or a ParseError when there are too many levels."""
+    """The next nesting depth; raises ParseError when there are too many levels."""
     if depth >= MAX_NESTING:
         scanner.source.grammar_error(
             f"nested too deeply, at most {MAX_NESTING} levels are allowed", Span(scanner.at, scanner.at + 1)
@@ -65,36 +64,36 @@ def parse_variable(scanner: Scanner) -> ast.Variable:
 
 
 def parse_integer(scanner: Scanner, largest: int, what: str) -> int:
-    """Digits as a number that is at most `largest`; `what` names it in the message."""
+    """An integer of at most `largest`; `what` names it in the error message."""
     start = scanner.at
     digits = scanner.take_digits().lstrip("0") or "0"
-    # The length is looked at first: Python refuses to convert thousands of digits.
+    # The length is checked first, because Python refuses to convert thousands of digits.
     if len(digits) > len(str(largest)) or int(digits) > largest:
         scanner.source.semantic_error(f"{what} is too large, the largest is {largest}", scanner.span_from(start))
     return int(digits)
 
 
 def word(scanner: Scanner, text: str) -> bool:
-    """Take this word if it comes next and ends where the text does."""
+    """Take this word if it comes next as a whole word; returns whether it did."""
     return scanner.peek(_WORD) == text and scanner.accept(text)
 
 
 def expect_word(scanner: Scanner, text: str) -> None:
-    """Take this word; raises Mismatch when another one comes next."""
+    """Take this word; raises Mismatch when it does not come next."""
     if not word(scanner, text):
         scanner.fail(f"`{text}`")
 
 
-#: How tightly operators hold their operands together.
+#: The precedence levels of operators, loosest first.
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT = range(6)
 _SYMBOL_LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 _WORD_LEVELS = {"or": _OR, "and": _AND}
 
 
 def parse_expr(scanner: Scanner, depth: int = 0, least: int = _OR) -> ast.Expr:
-    """An expression, as long as it goes on with operators that hold at least so tightly."""
+    """Parse an expression of operators with at least the precedence `least`."""
     start = scanner.at
-    # What `not` negates ends where a looser operator stands; in parentheses it is a value like others.
+    # `not` binds looser than a comparison, so after `not …` no operator of comparison level or tighter may follow.
     compared = scanner.peek(_WORD) == "not"
     left = _prefixed(scanner, depth)
     for _ in range(MAX_CHAIN):
@@ -119,7 +118,7 @@ def parse_expr(scanner: Scanner, depth: int = 0, least: int = _OR) -> ast.Expr:
 
 
 def _operator(scanner: Scanner) -> tuple[str | None, int]:
-    """The operator that comes next, which is not taken, and how tightly it holds; None when none does."""
+    """The next operator, without taking it, and its precedence; (None, _OR) when no operator comes next."""
     symbol = scanner.peek(_OPERATOR_SYMBOL)
     if symbol is not None:
         return symbol, _SYMBOL_LEVELS.get(symbol, _COMPARISON)
@@ -136,7 +135,7 @@ def _joined(scanner: Scanner, start: int, left: ast.Expr, operator: str, depth: 
 
 
 def _compared(scanner: Scanner, start: int, left: ast.Expr, operator: str, depth: int) -> ast.Expr | None:
-    """A comparison with what stands left of it; None when the word begins the next clause."""
+    """A comparison whose left side is parsed already; None when the word begins the next clause (`not { … }`)."""
     before = scanner.at
     scanner.expect(operator)
     if operator == "is":
@@ -153,7 +152,7 @@ def _compared(scanner: Scanner, start: int, left: ast.Expr, operator: str, depth
 
 
 def _refuse_negated_operator(scanner: Scanner, left: ast.Expr) -> None:
-    """`$p.name not contains "x"`: nothing that is right begins so."""
+    """Raise the error for `$p.name not contains "x"`, with which no valid text begins."""
     found = scanner.peek(_NOT_BEFORE)
     if found is None:
         return
@@ -165,7 +164,7 @@ def _refuse_negated_operator(scanner: Scanner, left: ast.Expr) -> None:
 
 
 def _prefixed(scanner: Scanner, depth: int) -> ast.Expr:
-    """A primary with the signs and the `not` before it."""
+    """A primary expression with the signs and the `not` before it."""
     start = scanner.at
     if scanner.looking_at("-"):
         scanner.expect("-")
@@ -182,7 +181,7 @@ def _postfix(scanner: Scanner, depth: int) -> ast.Expr:
     start = scanner.at
     expr = _primary(scanner, depth)
     for _ in range(MAX_CHAIN):
-        # Touching: without a comma between them, a list may be the next value of a return block.
+        # The `[` must touch the value: after a blank it may be a list, the next value of a return block without commas.
         if not scanner.touches("["):
             return expr
         scanner.expect("[")
@@ -225,8 +224,8 @@ def _primary(scanner: Scanner, depth: int) -> ast.Expr:
 
 
 def _block(scanner: Scanner, depth: int) -> tuple[ast.Clause, ...]:
-    """`{ … }` behind `exists`, `count` or an aggregate."""
-    # Clauses hold expressions and expressions hold clauses.
+    """The `{ … }` after `exists`, `count` or an aggregate."""
+    # Clauses contain expressions and expressions contain clauses, so the depth counts both.
     from omnigraph.language.query.reads import parse_clauses
 
     return parse_clauses(scanner, deeper(scanner, depth))
@@ -292,7 +291,7 @@ def _literal(scanner: Scanner, depth: int, wanted: str) -> ast.Expr:
 
 
 def _list(scanner: Scanner, start: int, depth: int) -> ast.ListLit | ast.Call:
-    """A list of literals, or one that is made for each row."""
+    """A list literal, or a call of `list` when an item is not a literal."""
     scanner.expect("[")
     items: list[ast.Expr] = [*_plain_items(scanner)]
     if items or not scanner.looking_at("]"):
@@ -306,7 +305,7 @@ def _list(scanner: Scanner, start: int, depth: int) -> ast.ListLit | ast.Call:
 
 
 def _plain_items(scanner: Scanner) -> Iterator[ast.IntLit | ast.StringLit]:
-    """The items that a list begins with, as long as they are plain and others follow; reading them one by one takes long."""
+    """The first items of a list while they are plain and followed by another item: a fast path for long lists."""
     if not scanner.peek(_PLAIN_ITEMS):
         return
     start = scanner.at
@@ -329,7 +328,7 @@ def _number(scanner: Scanner, start: int, *, negative: bool) -> ast.IntLit | ast
 
 
 def _refuse_other_number(scanner: Scanner, start: int, value: int) -> None:
-    """`1_000` and `0x10`: nothing that is right has such a word right behind a number."""
+    """Raise the error for `1_000` and `0x10`; no valid text has such a word directly after a number."""
     rest = scanner.peek(_OTHER_NUMBER)
     if rest is None or not scanner.touches(rest) or not (rest.startswith("_") or value == 0):
         return
@@ -340,7 +339,7 @@ def _refuse_other_number(scanner: Scanner, start: int, value: int) -> None:
     )
 
 
-# --- calls: each is entered at its `(` --------------------------------------------------------------------------------
+# --- calls: each function starts at the `(` ---------------------------------------------------------------------------
 
 
 def _function(scanner: Scanner, name: str, start: int, depth: int) -> ast.Call:
@@ -375,7 +374,7 @@ def _now(scanner: Scanner, start: int, depth: int) -> ast.Now:
 def _text_literal(
     name: str, literal: Callable[[str, Span], ast.Literal], *, function: bool
 ) -> Callable[[Scanner, int, int], ast.Expr]:
-    """`name("…")` is a literal; with any other argument it is a function, where there is one."""
+    """A parser of `name("…")`, a literal; with another argument it is a call if `function`, else a mismatch."""
 
     def parse(scanner: Scanner, start: int, depth: int) -> ast.Expr:
         before = scanner.at
@@ -393,7 +392,7 @@ def _text_literal(
 
 
 def _two_arguments(scanner: Scanner, depth: int) -> tuple[ast.Expr, ast.Expr]:
-    """`( expr , expr`; what follows is the caller's."""
+    """Parse `( expr , expr`; the caller parses the rest."""
     scanner.expect("(")
     first = parse_expr(scanner, depth)
     scanner.expect(",")

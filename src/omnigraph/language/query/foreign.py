@@ -1,4 +1,4 @@
-"""Words of other query languages that fit the grammar and mean nothing here, and how the thing is written."""
+"""Words of other query languages that the grammar accepts but that have no meaning here, and what to write instead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCKS = (
 _NULL = "nulls are found with `is null` and `is not null`"
 _COLUMN = "a column is named by a word without quotes that starts with a lower-case letter, as in `as name`"
 
-#: Words that other languages have between two values; the grammar takes them for the next value.
+#: Infix operators of other languages; the grammar takes such a word for the next value.
 _OPERATORS = {
     **dict.fromkeys(("like", "ilike", "rlike", "regexp", "similar"), TEXT_OPERATORS),
     "between": BETWEEN,
@@ -41,7 +41,7 @@ def foreign_operator(word: str) -> str | None:
     return _OPERATORS.get(word.lower())
 
 
-#: Functions of other languages whose name here is another one; operators and forms that are functions elsewhere.
+#: Functions of other languages that have another name here, or are operators or other forms here.
 _FUNCTIONS = {
     **dict.fromkeys(
         ("len", "char_length", "strlen"), "the characters of a text are counted by `length`, items by `size`"
@@ -88,7 +88,7 @@ def foreign_function(name: str) -> str | None:
     return _FUNCTIONS.get(name.lower())
 
 
-#: Operators of this language and of others that have no form with `not` in the middle.
+#: Operators of this and other languages before which no `not` may stand.
 NOT_BEFORE = (
     "contains",
     "starts_with",
@@ -104,7 +104,7 @@ NOT_BEFORE = (
 
 
 def negated_operator(word: str, left: str) -> str:
-    """What to say about `left not word …`."""
+    """The hint for `left not word …`."""
     if word == "between":
         return "what lies outside of a range is written `$p.age < 3 or $p.age > 9`"
     if word in ("contains", "starts_with", "ends_with"):
@@ -116,7 +116,7 @@ _AFTER_A_VALUE = re.compile(r"[\w\")\]]\s*\Z")
 
 
 def bare_word(name: str, before: str) -> str:
-    """What is wrong with a bare word that stands for no value. `before` is the text in front of it."""
+    """The message about a bare word that is not a value. `before` is the text in front of it."""
     operator = foreign_operator(name)
     if name == "distinct":
         return "`distinct` is not a value; write `return distinct { … }`, or `count(distinct x)`"
@@ -135,7 +135,7 @@ def bare_word(name: str, before: str) -> str:
 
 
 def other_function(name: str, kinds: list[PropType]) -> str:
-    """The tail of the message when a function is asked for values of these types that another one takes."""
+    """The hint at another function that takes values of these types; empty when there is none."""
     first = kinds[0] if kinds else None
     if first is None:
         return ""
@@ -151,7 +151,7 @@ def other_function(name: str, kinds: list[PropType]) -> str:
 
 
 def of_two_dates(left: PropType, right: PropType) -> str:
-    """The tail of the message where a Date meets a DateTime."""
+    """The hint for a Date combined with a DateTime; empty for other types."""
     if {left.scalar, right.scalar} != {Scalar.DATE, Scalar.DATETIME} or left.is_list or right.is_list:
         return ""
     return "; `datetime(d)` is the first moment of a day, `date(t)` the day of a moment"

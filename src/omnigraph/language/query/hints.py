@@ -1,7 +1,6 @@
-"""What to do about a grammar error: the mistakes people make who come from other query languages.
-
-A hint is the tail of a message and says how the thing is written here. `hint_at` looks at the text around the place where the
-parser gave up; `foreign` knows words that fit the grammar and are only unknown.
+"""Hints for grammar errors, such as mistakes of people who know other query languages.
+A hint is the tail of a message and says what to write. `hint_at` examines the text around the place where the parser failed;
+the module `foreign` handles words that fit the grammar and are only unknown.
 """
 
 from __future__ import annotations
@@ -148,9 +147,9 @@ _HINTS = tuple(
 )
 _CAPITALS = re.compile(r"[A-Z]\w*")
 _CALLED = re.compile(r"[A-Z]\w*(?=\s*\()")
-#: A word in the place of a type; not the edge of a traversal, behind which a variable stands.
+#: A lower-case word in the place of a type; not the edge of a traversal, which is followed by a variable.
 _SMALL_TYPE = re.compile(r"[a-z]\w*+(?!\s*\$)")
-#: The words of the language, for those who write them in capitals.
+#: The words of the language, to recognise them in capitals.
 _READING = ("query", "match", "return", "order", "limit", "offset", "distinct", "having", "as", "asc", "desc", "nulls")
 _CONDITION = ("and", "or", "not", "in", "is", "null", "true", "false", "contains", "starts_with", "ends_with")
 _CHOICE = ("case", "when", "then", "else", "end")
@@ -159,13 +158,13 @@ _WRITING = ("insert", "upsert", "update", "delete", "set", "where", "from", "to"
 _WORDS = frozenset((*_READING, *_CONDITION, *_CHOICE, *_BLOCKS, *_WRITING))
 _BARE_WORD = re.compile(r"(?:\A|[\s{}])([A-Za-z_]\w*)\Z")
 _BLOCK_WORDS = ("not", "match", "return", "order", "optional", "exists", "with", "union")
-#: How many characters before and behind a failure are looked at.
+#: How many characters before and after a failure are examined.
 _NEAR = 80
 
 
 def hint_at(text: str, at: int, wanted: Container[str] = ()) -> str:
-    """The tail of the message for a grammar error at this place, where these were wanted; or nothing."""
-    # Patterns only see what is near, so that no text makes them slow.
+    """The hint for a grammar error at offset `at`, where the parser expected `wanted`; empty when there is none."""
+    # Patterns see only the nearby text, so that no text makes them slow.
     before, after = _before(text, at), text[at : at + _NEAR]
     if "`where`" in wanted and after.startswith("WHERE"):
         return _lower_case(after)
@@ -180,7 +179,7 @@ def hint_at(text: str, at: int, wanted: Container[str] = ()) -> str:
 
 
 def _lower_case(after: str) -> str:
-    """The hint for a word or a function of the language in capitals."""
+    """The hint for a word or function written in capitals; empty when there is none."""
     found = _CAPITALS.match(after)
     if found is None:
         return ""
@@ -195,7 +194,7 @@ def _lower_case(after: str) -> str:
 
 
 def misspelt_block_word(text: str, at: int) -> str | None:
-    """The keyword that was meant by an unknown bare word in front of a `{`."""
+    """The keyword nearest to an unknown bare word before a `{`; None when there is none."""
     word = _BARE_WORD.search(_before(text, at))
     if word is None or not text.startswith("{", at) or word.group(1) in _BLOCK_WORDS:
         return None
@@ -203,5 +202,5 @@ def misspelt_block_word(text: str, at: int) -> str | None:
 
 
 def _before(text: str, at: int) -> str:
-    """The few characters before a place, without the blanks between."""
+    """The last characters before an offset, without trailing blanks."""
     return text[max(0, at - _NEAR) : at].rstrip()

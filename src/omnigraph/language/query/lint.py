@@ -1,11 +1,11 @@
-"""Linting: every problem of a query file against a schema, not only the first.
+"""Linting: all problems of a query file against a schema, not only the first.
 
 Q000  the file does not parse
-L201  a nullable property that update queries never set: the file updates nodes of its type, but none of those
-      queries assigns it, so a value once null can not be filled in. Embedded vectors are filled in by themselves.
+L201  a nullable property that no update query sets, although the file updates nodes of its type:
+      a null value could never be filled in. Embedded vectors are exempt, since they are computed.
 L202  a query whose name is taken by an earlier one, so that it can never be run
-L203  a mutation with a name and without parameters, which does the same thing every time
-T1 …  a query that does not fit the schema, with the checker's code (none for the uncoded ones)
+L203  a named mutation without parameters, which does the same thing every time
+T1 …  a query that does not fit the schema, with the checker's code (None when the error has no code)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from omnigraph.language.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem. `severity` is error or warning; `error` is what was raised, when something was."""
+    """One problem. `severity` is "error" or "warning"; `error` is the raised error, if there is one."""
 
     severity: str
     code: str | None
@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class QueryReport:
-    """What was found in one query; `compiled` is None when it has an error."""
+    """The findings of one query; `compiled` is None when the query has an error."""
 
     query: Query
     findings: tuple[Finding, ...]
@@ -74,7 +74,7 @@ class QueryReport:
 
 @dataclass(frozen=True, slots=True)
 class LintReport:
-    """What was found in a file: in each query, and in the file as a whole."""
+    """The findings of a file: of each query, and of the file as a whole."""
 
     results: tuple[QueryReport, ...]
     findings: tuple[Finding, ...]
@@ -84,7 +84,7 @@ class LintReport:
         return "error" if self.count("error") else "ok"
 
     def all_findings(self) -> Iterator[Finding]:
-        """The findings of all queries, then those of the file."""
+        """The findings of all queries, then the findings of the file as a whole."""
         for result in self.results:
             yield from result.findings
         yield from self.findings
@@ -105,7 +105,7 @@ class LintReport:
 
 
 def lint_queries(text: str, catalog: Catalog, file: str | None = None) -> LintReport:
-    """Lint a `.gq` text against a schema; never raises for what the text holds."""
+    """Lint a `.gq` text against a schema; never raises because of the text."""
     try:
         parsed = parse_query_file(text, file)
     except ParseError as error:
@@ -136,7 +136,7 @@ def _lint_query(query: Query, catalog: Catalog, source: Source, *, taken: bool) 
 
 
 def _never_updated(results: list[QueryReport], catalog: Catalog) -> Iterator[Finding]:
-    """L201, type by type in the order of the catalog."""
+    """The findings L201, in the order of the catalog."""
     updates = [(result.query.name, update) for result in results for update in _updates(result)]
     for name, node_type in catalog.nodes.items():
         own = [(query_name, update) for query_name, update in updates if update.node_type == name]

@@ -1,6 +1,5 @@
-"""Lowering: a checked query → a plan that says what is done in which order.
-
-This module makes results of the rows that a block matches; `lower_block` says how these are found.
+"""Lowering: a checked query → a plan of operators.
+`lower_block` makes the plan of the matches of a block; `lower` adds the operators that make results from these matches.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ class Link:
 
 
 def connect(plan: ir.Plan, links: list[Link], nodes: Mapping[str, ir.NodePattern], bound: set[str]) -> ir.Plan:
-    """Add an Expand for every link that can be reached, in the order of the links.
-
-    Links used up are taken out of `links`; variables reached are added to `bound`. A link may be followed from either
-    end: the pairs of nodes within some distance are the same seen from both.
+    """Add an Expand for every link that can be reached from a bound variable, in the order of the links.
+    Used links are removed from `links`; reached variables are added to `bound`. A link may be followed from either end, because
+    the pairs of nodes within a distance are the same seen from both ends.
     """
     while True:
         link = next((link for link in links if link.source in bound or link.target in bound), None)
@@ -63,20 +61,20 @@ def _expand(plan: ir.Plan, link: Link, nodes: Mapping[str, ir.NodePattern], boun
     return ir.Expand(plan, link.source, link.edge, target, closing)
 
 
-#: How many plans the types of a block's variables may make.
+#: The most combinations of variable types of a block; each combination becomes a plan.
 MAX_ALTERNATIVES = 256
 
-#: The types of the variables that are bound so far: one name, or several while it is open which.
+#: The types of each variable bound so far: one type name, or several while it is undecided.
 Types = Mapping[str, tuple[str, ...]]
 
 
 def lower_block(block: Block, start: ir.Plan | None, types: Types | None = None) -> ir.Plan:
-    """The plan of a block whose rows begin with those of `start`, of which `types` are the types of nodes."""
+    """The plan of a block that extends the rows of `start`; `types` are the node types of the variables in `start`."""
     return _parts(block, 0, start, dict(types or {}))
 
 
 def attach(plan: ir.Plan, attached: AttachedBlock, types: Types) -> ir.Plan:
-    """The rows of a plan with what is found over the matches of a block."""
+    """The rows of a plan with a value computed over the matches of a nested block."""
     nested = attached.nested
     return ir.Attach(plan, _nested(nested, types), nested.outer, attached.column, attached.call)
 
@@ -88,7 +86,7 @@ def _nested(nested: NestedBlock, types: Types) -> ir.Plan:
 
 
 def _parts(block: Block, number: int, plan: ir.Plan | None, types: dict[str, tuple[str, ...]]) -> ir.Plan:
-    """The parts of a block from one on, over the rows of those before it."""
+    """The parts of a block from part `number` on, over the rows (`plan`) of the parts before it."""
     if number:
         optional = block.optionals[number - 1]
         assert plan is not None
@@ -121,9 +119,8 @@ def _parts(block: Block, number: int, plan: ir.Plan | None, types: dict[str, tup
 
 
 def of_type(plan: ir.Plan, name: str, kind: str, kinds: tuple[str, ...]) -> ir.Plan:
-    """The rows in which a variable of several types has one of them.
-
-    What stands for nothing goes with the first of the types, whose steps it does not take.
+    """The rows in which a variable of several types (`kinds`) has the type `kind`.
+    Rows in which the variable is null belong to the first type; they take no steps from it.
     """
     column = ir.Column(name, "@type", ir.STRING.as_nullable())
     named: ir.Predicate = ir.Compare(column, "=", TypedValue(kind, ir.STRING))
@@ -131,12 +128,12 @@ def of_type(plan: ir.Plan, name: str, kind: str, kinds: tuple[str, ...]) -> ir.P
 
 
 def types_of(nodes: Mapping[str, NodeType]) -> dict[str, tuple[str, ...]]:
-    """The names of the types of some variables."""
+    """The type names of each variable."""
     return {name: tuple(type_names(kind)) for name, kind in nodes.items()}
 
 
 def _open(block: Block, number: int, types: Types) -> list[str]:
-    """The variables of several types that must be told apart from this part on."""
+    """The variables of several types whose type must be decided in this part of the block."""
     part = block.parts[number]
     used = {end for step in (*part.steps, *(path.step for path in part.paths)) for end in (step.source, step.target)}
     inside = [*part.negations, *part.existing, *(attached.nested for attached in part.attached)]
@@ -147,7 +144,7 @@ def _open(block: Block, number: int, types: Types) -> list[str]:
 
 
 def _assignments(part: Block, open_: list[str], types: Types) -> Iterator[dict[str, str]]:
-    """Each way to give the open variables a type, such that the steps of the part can lead somewhere."""
+    """Each assignment of types to the open variables with which all steps of the part are possible."""
     steps = [*part.steps, *(path.step for path in part.paths)]
 
     def fits(assigned: Mapping[str, str]) -> bool:
@@ -181,7 +178,7 @@ def _from(
     types: dict[str, tuple[str, ...]],
     tags: tuple[tuple[str, str], ...],
 ) -> ir.Plan:
-    """One part of a block, with the types of its variables decided, and the parts behind it."""
+    """One part of a block, with the types of its variables decided, and the parts after it."""
     plan = _part(block.parts[number], start, types, tags)
     return plan if number == len(block.optionals) else _parts(block, number + 1, plan, dict(types))
 
@@ -236,10 +233,10 @@ def _shortest(plan: ir.Plan, path: PathStep) -> ir.Plan:
 def _link(step: Step, types: Types) -> Link:
     source, target = types[step.source][0], types[step.target][0]
     followed = _followed(step, source, target)
-    # An edge between two types leads to a node from which the same edge never goes on.
+    # An edge between two different types can not be followed twice in a row.
     bounds = (step.min_hops, step.max_hops) if _chains(step, types) else (1, 1)
     if source != target:
-        # Nodes of two types are never the same.
+        # Zero hops are impossible between nodes of different types.
         bounds = (max(bounds[0], 1), bounds[1])
     edge_type, direction = followed[0]
     several = len(followed) > 1 or (step.edges and bounds[1] > 1 and source != target)
@@ -255,7 +252,7 @@ def _link(step: Step, types: Types) -> Link:
 
 
 def _followed(step: Step, source: str, target: str) -> tuple[tuple[str, ir.Direction], ...]:
-    """The edge types of a step between two node types, each with the way it is followed."""
+    """The edge types of a step between two node types, each with its direction."""
     if not step.edges:
         return ((step.edge_type, step.direction),)
     if (step.min_hops, step.max_hops) == (1, 1):
@@ -266,12 +263,12 @@ def _followed(step: Step, source: str, target: str) -> tuple[tuple[str, ir.Direc
 
 
 def _chains(step: Step, types: Types) -> bool:
-    """Whether a step may have several hops."""
+    """Whether the edges of a step can be followed several times in a row."""
     return len(step.edges) > 1 or types[step.source] == types[step.target]
 
 
 def _edge_tags(part: Block, types: Types) -> Iterator[tuple[str, str]]:
-    """The types of edge variables that may have several, where the nodes leave only one."""
+    """Tags for edge variables of several types where the types of the nodes leave only one edge type."""
     for step in part.steps:
         if step.edge_variable is not None and len(step.edges) > 1:
             followed = _followed(step, types[step.source][0], types[step.target][0])
@@ -279,12 +276,12 @@ def _edge_tags(part: Block, types: Types) -> Iterator[tuple[str, str]]:
                 yield step.edge_variable, followed[0][0]
 
 
-# What is made of the rows of a block.
+# From the matches of a block to results.
 
 
-#: A plan is walked recursively, so its depth is bounded. Filters cost no depth.
+#: Plans are walked recursively, so their depth is bounded. Filters add no depth.
 MAX_OPERATORS = 128
-#: No engine holds more rows, or counts further; a `limit` may say more.
+#: The largest row count; a larger `limit` is cut to it.
 MOST_ROWS = 2**63 - 1
 
 
@@ -302,7 +299,7 @@ def _lower_statement(statement: ir.Statement | CheckedMatch) -> ir.Statement:
     plan = lower_block(statement.block, None)
     for attached in statement.attached:
         plan = attach(plan, attached, types_of(statement.block.all_nodes))
-    # What is inserted does not depend on the order in which tables are read.
+    # The order by ids makes the effect independent of the order in which tables are read.
     keys = tuple(
         ir.OrderKey(id_, False, True) for id_ in _ids((*statement.block.all_nodes, *statement.block.all_edges))
     )
@@ -311,7 +308,7 @@ def _lower_statement(statement: ir.Statement | CheckedMatch) -> ir.Statement:
 
 
 def row_count_parameters(plan: ir.Plan) -> list[str]:
-    """The parameters that `limit` and `offset` name."""
+    """The names of the parameters in `limit` and `offset`."""
     own = (
         [count.name for count in (plan.count, plan.offset) if isinstance(count, ir.Parameter)]
         if isinstance(plan, ir.Limit)
@@ -321,7 +318,7 @@ def row_count_parameters(plan: ir.Plan) -> list[str]:
 
 
 def bind_row_counts(plan: ir.Plan, counts: Mapping[str, int | None]) -> ir.Plan:
-    """The plan with numbers in the place of these parameters; a null limit is none."""
+    """The plan with numbers in place of the parameters of `limit` and `offset`; a null limit means no limit."""
 
     def bound(operator: ir.Plan) -> ir.Plan:
         if not isinstance(operator, ir.Limit):
@@ -354,7 +351,7 @@ def _lower_read(read: CheckedRead) -> ir.Plan:
 
 
 def _fetched(plan: ir.Plan, name: str, kinds: tuple[str, ...]) -> ir.Plan:
-    """Rows in which a node is known by its id, and by its type where there are several, with what is read of it."""
+    """The rows of a `with`, which hold only the ids of a node (and its type, if it has several), with its properties."""
     if len(kinds) == 1:
         return ir.Fetch(plan, ir.NodePattern(name, kinds[0]))
     return ir.Union(tuple(ir.Fetch(of_type(plan, name, kind, kinds), ir.NodePattern(name, kind)) for kind in kinds), ())
@@ -390,7 +387,7 @@ def _lower_results(read: CheckedRead, matched: ir.Plan) -> ir.Plan:
 
 
 def _ties(read: CheckedRead) -> tuple[ir.Column, ...]:
-    """What tells rows apart that are equal in order: the ids of nodes and edges, and what a `with` has named."""
+    """The tie-breakers of an order: the ids of nodes and edges, and the values named by a `with`."""
     block = read.block
     own = _ids((*block.all_nodes, *block.all_edges))
     if read.before is None:
@@ -410,7 +407,7 @@ def _lower_union(union: CheckedUnion) -> ir.Plan:
 
 
 def _ids(variables: Iterable[str]) -> tuple[ir.Column, ...]:
-    """The ids of the variables that have a name; rows that differ only in anonymous ones look the same."""
+    """The ids of the named variables; anonymous variables do not matter, since no result can show them."""
     return tuple(ir.Column(name, "id", ir.STRING) for name in variables if name.isidentifier())
 
 
@@ -432,7 +429,7 @@ def _at_most(count: int | ir.Parameter | None) -> int | ir.Parameter | None:
 
 
 def _lower_groups(read: CheckedRead, matched: ir.Plan) -> ir.Plan:
-    """Group by everything that is no aggregate and holds none; columns, conditions and order then read the groups."""
+    """Group by all columns without aggregates; columns, conditions and order then read the columns of the groups."""
     named: dict[ir.Expr, str] = {}
     for column in read.columns:
         if isinstance(column.expr, ir.AggregateCall) or not _holds_aggregate(column.expr):
@@ -442,7 +439,7 @@ def _lower_groups(read: CheckedRead, matched: ir.Plan) -> ir.Plan:
     for expr in (*(column.expr for column in read.columns), *read.having, *ordered):
         parts: list[ir.Expr] = [*ir.aggregates_in(expr), *ir.outside_groups(expr, keys)]
         for part in parts:
-            # A name no text can contain: computed for other columns or the order, not returned.
+            # The `#` keeps the name distinct from names in a text: the column is computed for others, not returned.
             named.setdefault(part, f"#{len(named)}")
     for kind in read.kinds:
         named.setdefault(kind, f"#{len(named)}")
@@ -464,7 +461,7 @@ def _lower_groups(read: CheckedRead, matched: ir.Plan) -> ir.Plan:
 
 
 def _lower_distinct(read: CheckedRead, plan: ir.Plan, results: Mapping[ir.Expr, ir.Expr]) -> ir.Plan:
-    """Distinct rows are groups by all columns."""
+    """Distinct rows, as groups by all columns."""
     columns = tuple(ir.OutputColumn(column.name, ir.substituted(column.expr, results)) for column in read.columns)
     shown: dict[ir.Expr, ir.Expr] = {}
     for column in columns:
@@ -478,7 +475,7 @@ def _lower_distinct(read: CheckedRead, plan: ir.Plan, results: Mapping[ir.Expr, 
 
 
 def _reading(order: tuple[ir.OrderKey, ...], results: Mapping[ir.Expr, ir.Expr]) -> tuple[ir.OrderKey, ...]:
-    """The same order over rows in which these expressions are columns."""
+    """The order keys with the expressions in `results` replaced by their columns."""
     return tuple(
         key if isinstance(key.expr, ir.UnknownAlias) else replace(key, expr=ir.substituted(key.expr, results))
         for key in order

@@ -1,8 +1,7 @@
-"""Queries without a head: their parameters are declared by the values that a call gives.
-
+"""Queries without a head: the values of a call declare their parameters.
 A text that begins with `match` or a mutation word has no place to declare parameters. Each `$name` for which the call has a
-value is a parameter of the type of that value. Some values have no type of their own: null, an empty list, a list of numbers
-(which may be a vector) and a text that looks like a date. These stand in the tree as literals, so that where they stand decides.
+value is a parameter with the type of that value. Some values have no definite type: null, an empty list, a list of numbers
+(which may be a vector) and a text that looks like a date. They are put into the tree as literals, so that their place decides.
 """
 
 from __future__ import annotations
@@ -23,31 +22,31 @@ from omnigraph.language.source import Source, Span, did_you_mean, nearest_name
 from omnigraph.language.types import PropType, Scalar
 
 _HEAD = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+query", re.DOTALL)
-#: A text that could be meant as a date or a moment; whether it is one is judged where it meets a Date or a DateTime.
+#: A text that could be a date or datetime; it is parsed as one only where it is compared with a Date or a DateTime.
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9:.+Zz-]*)?")
 _VARIABLE = re.compile(r"\$([a-z_][A-Za-z0-9_]*)")
 _MAX_I64 = 2**63 - 1
-#: What to do about a parameter that is given as it is written in the query.
+#: The hint for a parameter whose name was given with its `$`.
 WITHOUT_SIGN = "leave out the `$` in the name of the parameter:"
-#: The parts of a tree that hold a number or a parameter, and no other expression.
+#: The fields of the tree that hold only a number or a parameter.
 _ROW_COUNTS = frozenset({"limit", "offset"})
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A parameter as a call gives it: its type, and the literal that stands for it when its place decides the type."""
+    """The type of a parameter's value; `literal`: replaces the parameter when its place must decide the type."""
 
     type: PropType
     literal: ast.Literal | None = None
 
 
 def is_nameless(text: str) -> bool:
-    """Whether a text has no head, as far as its first word tells."""
+    """Whether a text does not begin with `query`, after blanks and comments."""
     return _HEAD.match(text) is None
 
 
 def given_parameters(document: object) -> dict[str, Given]:
-    """The types of the values of a call; a value that no parameter can have is BadRequest."""
+    """The types of the values of a call; raises BadRequest for a value that no parameter can have."""
     if not isinstance(document, Mapping):
         return {}
     found: dict[str, Given] = {}
@@ -60,7 +59,7 @@ def given_parameters(document: object) -> dict[str, Given]:
 
 
 def declare(query: ast.Query, source: Source, given: Mapping[str, Given], catalog: Catalog) -> ast.Query:
-    """The query with the parameters it uses; a variable that nothing gives a value is an error at its place."""
+    """The query with its used parameters declared; a variable without a value or binding is an error at its place."""
     query = replace(query, body=_with_conditions(query.body, catalog))
     variables, mentioned = _names_of(query.body)
     for name, span in variables.items():
@@ -75,7 +74,7 @@ def declare(query: ast.Query, source: Source, given: Mapping[str, Given], catalo
 
 
 def parameter_names(query: ast.Query) -> set[str]:
-    """The names of the parameters that a query takes: the declared ones, or without a head those it could use."""
+    """The parameter names of a query: the declared parameters, or, without a head, all variables that could be parameters."""
     if query.name:
         return {param.name for param in query.params}
     joined = (node for node in _nodes(query.body) if isinstance(node, ast.Traversal) and may_be_condition(node))
@@ -168,9 +167,8 @@ def _number(item: object) -> ast.IntLit | ast.FloatLit:
 
 
 def _names_of(body: object) -> tuple[dict[str, Span], set[str]]:
-    """The variables that stand in expressions, with the place of the first one, and all texts that other nodes hold.
-
-    A variable that some clause binds is among those texts, whichever clause it is.
+    """The variables in expressions, with the span of their first use, and all strings that other nodes of the tree hold.
+    These strings include every variable that a clause binds, whatever the kind of clause.
     """
     variables: dict[str, Span] = {}
     mentioned: set[str] = set()
@@ -183,7 +181,7 @@ def _names_of(body: object) -> tuple[dict[str, Span], set[str]]:
 
 
 def _nodes(node: object) -> Iterator[object]:
-    """A node and everything below it, in the order of the text; the name inside a variable is left out."""
+    """A node and all nodes below it, in the order of the text; variables and string literals are not descended into."""
     waiting = [node]
     while waiting:
         current = waiting.pop()
@@ -195,7 +193,7 @@ def _nodes(node: object) -> Iterator[object]:
 
 
 def _with_conditions(node: Any, catalog: Catalog) -> Any:
-    """The tree with conditions in the place of what only looks like a traversal."""
+    """The tree with conditions in place of the traversals that are conditions in this schema."""
     if isinstance(node, tuple):
         return tuple(_with_conditions(item, catalog) for item in node)
     if isinstance(node, ast.Traversal) and is_condition(node, catalog):
@@ -206,7 +204,7 @@ def _with_conditions(node: Any, catalog: Catalog) -> Any:
 
 
 def _with_literals(node: Any, literals: Mapping[str, ast.Literal]) -> Any:
-    """The tree with literals in the place of variables; each keeps the place of its variable."""
+    """The tree with literals in place of variables; each literal gets the span of its variable."""
     if isinstance(node, tuple):
         return tuple(_with_literals(item, literals) for item in node)
     if isinstance(node, ast.Variable):
@@ -217,7 +215,7 @@ def _with_literals(node: Any, literals: Mapping[str, ast.Literal]) -> Any:
     values = {part.name: getattr(node, part.name) for part in fields(node)}
     changed = {name: _with_literals(value, literals) for name, value in values.items() if name not in _ROW_COUNTS}
     for name in values.keys() & _ROW_COUNTS:
-        # No bound when it is null; any other literal is no number of rows, which the checker says of the parameter.
+        # A null means no bound. For any other literal the variable stays, and the checker refuses it as a parameter.
         counted = values[name]
         is_null = isinstance(counted, ast.Variable) and isinstance(literals.get(counted.name), ast.NullLit)
         changed[name] = None if is_null else counted

@@ -30,7 +30,7 @@ class _Names:
         self._catalog = catalog
         self._written = written
         self._types: Types = {}
-        #: The names that the `with` gives whose condition and order are being read.
+        #: The names given by the `with` whose condition and order are being read.
         self._given: set[str] = set()
 
     def all(self) -> Iterator[Occurrence]:
@@ -65,7 +65,7 @@ class _Names:
                     yield from self._expr(item.expr)
                     if item.alias is not None:
                         at = Span(item.span.end - len(item.alias), item.span.end)
-                        # What a `with` names is a variable of the parts behind it.
+                        # A name given by a `with` is a variable in the parts after it.
                         kind: Kind = "variable" if is_with else "alias"
                         yield Occurrence(kind, item.alias, at, declares=True, scope=self._query.span)
                         self._given |= {item.alias} if is_with else set()
@@ -104,7 +104,7 @@ class _Names:
     def _assigned(
         self, assignments: Iterable[ast.Assignment], owners: tuple[str, ...], words: tuple[str, ...]
     ) -> Iterator[Occurrence]:
-        """`words`: the types whose properties stand in the values as bare words."""
+        """The names in assignments. `words`: the types whose properties the values may name as bare words."""
         for pair in assignments:
             at = Span(pair.span.start, pair.span.start + len(pair.property))
             yield Occurrence("property", pair.property, at, owners=owners)
@@ -187,7 +187,7 @@ class _Names:
 
 
 def variable_types(query: ast.Query, catalog: Catalog) -> Types:
-    """The types of the variables of a query, as far as its patterns tell them: `{"s": ("node:Staff",)}`."""
+    """The types of the variables of a query, as far as its patterns show them: `{"s": ("node:Staff",)}`."""
     clauses = list(_patterns(query.body))
     found: Types = {}
     for clause in clauses:
@@ -215,7 +215,7 @@ def _traversed(clause: ast.Traversal, catalog: Catalog, found: Types) -> None:
 
 
 def _patterns(body: ast.Read | ast.Union | ast.Mutation) -> Iterator[ast.Clause]:
-    """All clauses of a query, those inside of blocks too."""
+    """All bindings and traversals of a query, including nested blocks."""
     match body:
         case ast.Union():
             yield from _patterns(body.left)

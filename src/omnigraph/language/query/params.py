@@ -1,4 +1,4 @@
-"""Parameters: a JSON document, or what a Python program holds → one typed value for each declared parameter."""
+"""Parameters: from JSON or Python values to one typed value for each declared parameter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import INTEGERS, PropType, Scalar
 
 _DECIMAL = re.compile(r"-?[0-9]+")
-#: Longer than any 64-bit number; Python refuses to convert thousands of digits.
+#: No 64-bit number has more digits; the check matters, since Python refuses to convert thousands of digits.
 _MOST_DIGITS = 20
 
 
@@ -42,8 +42,9 @@ def bind_params(
 ) -> dict[str, TypedValue]:
     """The value of every declared parameter. `document` is a parsed JSON object, or None for no parameters.
 
-    `undeclared`: what happens to a name that the query does not declare. Python and the command line refuse it; HTTP
-    ignores it, except for an object, which can not have been meant as a value.
+    `undeclared`: what to do with a name that the query does not declare. Python and the command line refuse it; HTTP ignores
+    it,
+    except for a JSON object, which is never a value.
     """
     if document is None:
         document = {}
@@ -123,7 +124,7 @@ def _convert(value: object, kind: PropType) -> PlainValue:
 
 
 def _elements(items: Sequence[object], scalar: Scalar) -> tuple[PlainValue, ...]:
-    """The elements of a list. Texts and integers are judged all at once: a list may have many thousands."""
+    """The elements of a list. Texts and integers are checked all at once, since a list may have many thousands."""
     if scalar is Scalar.STRING:
         return texts_of(items)
     if scalar in INTEGERS and set(map(type, items)) == {int}:
@@ -147,7 +148,7 @@ def _bool(value: object, scalar: Scalar) -> bool:
 
 
 def _integer(value: object, scalar: Scalar) -> int:
-    """Programs whose numbers end at 2^53 write larger ones as texts."""
+    """An integer in range. Texts of digits are accepted too, for clients whose numbers are exact only up to 2^53."""
     number = _of_digits(value, scalar) if isinstance(value, str) and _DECIMAL.fullmatch(value) else integer_of(value)
     allowed = INTEGER_RANGES[scalar]
     if number not in allowed:

@@ -1,7 +1,7 @@
 """The parser of `.gq` texts: the file and the head of a query. Bodies are in `reads` and `statements`.
 
-The grammar is an ordered choice without word boundaries. Nearly every choice is decided by the next few characters, so
-the parser rarely goes back and the time it takes follows the length of the text.
+The grammar is an ordered choice without word boundaries. The next few characters decide nearly every choice, so the parser
+rarely backtracks and its time is proportional to the length of the text.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _BASES = {scalar.value: scalar for scalar in DECLARED}
 def parse_query_file(text: str, file: str | None = None) -> ast.QueryFile:
     """Parse a `.gq` text; raises ParseError. `file` is only a name for messages.
 
-    A text that begins with `match` or a mutation word is one query without a name, which is then empty. Its parameters are
-    declared by the values of a call, see `nameless`.
+    A text that begins with `match` or a mutation word is one query with an empty name. The values of a call declare its
+    parameters, see `nameless`.
     """
     source = Source(text, file)
     scanner = Scanner(source)
@@ -43,7 +43,7 @@ def parse_query_file(text: str, file: str | None = None) -> ast.QueryFile:
 
 
 def find_query(file: ast.QueryFile, name: str | None = None) -> ast.Query:
-    """The first query of this name, or the only one when no name is given."""
+    """The first query of this name; without a name, the only query of the file. Raises BadRequest when there is none."""
     if name is None:
         if len(file.queries) > 1:
             raise BadRequest("query file contains multiple queries; pass a name")
@@ -81,7 +81,7 @@ def _query(scanner: Scanner) -> ast.Query:
 
 
 def _begins_with(scanner: Scanner, *words: str) -> bool:
-    """Whether one of these words comes next; takes nothing, and notes them as wanted when none does."""
+    """Whether one of these words comes next; takes nothing, and notes the words as expected when none comes next."""
     start = scanner.at
     found = any(scanner.accept(word) for word in words)
     scanner.at = start
@@ -89,7 +89,7 @@ def _begins_with(scanner: Scanner, *words: str) -> bool:
 
 
 def _nameless(scanner: Scanner) -> ast.Query:
-    """The body of a query, up to the end of the text; a `;` may stand there."""
+    """A query without a head, up to the end of the text; a final `;` is allowed."""
     start = scanner.at
     body = _body(scanner)
     span = scanner.span_from(start)
@@ -100,7 +100,7 @@ def _nameless(scanner: Scanner) -> ast.Query:
 
 
 def _body(scanner: Scanner) -> ast.Read | ast.Union | ast.Mutation:
-    """A read, or statements; both may begin with a match block."""
+    """The body of a query: a read, or mutation statements; both may begin with a match block."""
     if not scanner.accept("match"):
         return parse_mutation(scanner)
     clauses = parse_clauses(scanner)
@@ -188,7 +188,7 @@ STATEMENT_WORDS = ("insert", "upsert", "update", "delete")
 def parse_mutation(scanner: Scanner, clauses: tuple[ast.Clause, ...] | None = None) -> ast.Mutation:
     """One or more statements, up to the closing brace, a `;` or the end of the text.
 
-    `clauses` are those of the match block that the first statement begins with, when it was read already.
+    `clauses`: the clauses of the first statement's match block, when it was parsed already.
     """
     statements = [_statement(scanner) if clauses is None else _matched(scanner, clauses, scanner.at)]
     while not scanner.looking_at("}") and not scanner.looking_at(";") and not scanner.at_end():
@@ -216,7 +216,7 @@ def _inserted(scanner: Scanner, keyword: str, start: int) -> ast.Insert | ast.Up
 
 
 def _matched(scanner: Scanner, clauses: tuple[ast.Clause, ...], start: int) -> ast.Statement:
-    """What is done with the matches of a block: once for each row, or once for each node or edge."""
+    """The statement after a match block: an insert for each row, or an update or delete for each node or edge."""
     begin = scanner.at
     keyword = scanner.expect_one_of(*STATEMENT_WORDS)
     if keyword in ("insert", "upsert"):

@@ -1,4 +1,4 @@
-"""A query as `.gq` text that parses back to the same tree; with the text it was read from, its comments are kept."""
+"""Printing a query as `.gq` text that parses to the same tree; given the original text, its comments are kept."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from omnigraph.language.query import ast
 from omnigraph.language.source import Span
 from omnigraph.language.written import NOTHING_WRITTEN, Written
 
-#: How a clause begins that is read otherwise without parentheses.
+#: The beginnings of clauses that would be parsed differently without parentheses.
 _READS_ON = re.compile(r"-|\$[a-z_][A-Za-z0-9_]* (?:contains|starts_with|ends_with) ")
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
-#: How tightly each form holds its operands together; what is looser than its place asks for stands in parentheses.
+#: The precedence levels, loosest first; an expression looser than its place requires is put in parentheses.
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _PRIMARY = range(8)
 
 
@@ -34,7 +34,7 @@ def column_name(expr: ast.Expr) -> str:
 
 
 class ExprPrinter:
-    """Expressions and clauses: how variables begin, how texts are quoted, and the text whose comments are kept."""
+    """A printer of expressions and clauses; options: the sign of variables, the quoting of texts, the original text."""
 
     def __init__(
         self, written: Written = NOTHING_WRITTEN, dollar: str = "$", string: Callable[[str], str] = quoted
@@ -44,21 +44,20 @@ class ExprPrinter:
         self._string = string
 
     def string(self, text: str) -> str:
-        """A string literal; one that is written over several lines stays so."""
+        """A string literal; a literal that was written over several lines keeps its spelling."""
         return self._written.spelling(text) or self._string(text)
 
     def at(self, offset: int, doc: Doc, *, first: bool = False) -> Doc:
-        """A document behind a line break that stood at this offset of the text."""
+        """A document at the beginning of a line; `offset` is its place in the original text."""
         return (Mark(offset, "first" if first else "keep"), doc) if self._written else doc
 
     def closing(self, offset: int, bracket: str) -> Doc:
-        """A closing bracket behind a line break that stood at this offset of the text."""
+        """A closing bracket at the beginning of a line; `offset` is its place in the original text."""
         return (Mark(offset, "close"), bracket) if self._written else bracket
 
     def bracketed(self, opening: str, items: Sequence[tuple[int, Doc]], closing: tuple[int, str], edge: Doc) -> Doc:
-        """Items with commas between brackets, on one line if they fit; each with the offset where it stood.
-
-        `edge` is the line break inside of the brackets.
+        """Items separated by commas between brackets, on one line if they fit; each with its offset in the original text.
+        `edge` is the line break directly inside of the brackets.
         """
         if not items:
             return (opening, closing[1])
@@ -75,7 +74,7 @@ class ExprPrinter:
         )
 
     def block(self, word: str, clauses: Sequence[ast.Clause], end: int, between: Doc) -> Doc:
-        """`word { clauses }`; `end` is where the closing brace stood."""
+        """`word { clauses }`; `end` is the offset of the closing brace in the original text."""
         return (word, " {", Nest(self.clauses(clauses, between)), between, self.closing(end, "}"))
 
     def _clause(self, clause: ast.Clause, between: Doc) -> Doc:
@@ -102,7 +101,7 @@ class ExprPrinter:
                 return self.doc(call)  # `= true` is not written
             case _:
                 doc = self.doc(clause)
-                # A sign would go on with the condition before this one, and a variable before a word would begin a traversal.
+                # A leading `-` would continue the previous condition, and a variable before a word would begin a traversal.
                 return ("(", doc, ")") if _READS_ON.match(print_expr(clause)) else doc
 
     def pair(self, name: str, value: ast.Expr) -> Doc:
@@ -112,7 +111,7 @@ class ExprPrinter:
     # --- operators ----------------------------------------------------------------------------------------------------
 
     def doc(self, expr: ast.Expr, least: int = _OR) -> Doc:
-        """The expression, in parentheses when it is looser than `least`."""
+        """The expression, in parentheses when its precedence is looser than `least`."""
         tightness, doc = self._parts(expr)
         return doc if tightness >= least else Group(("(", Nest((SOFT, doc)), SOFT, ")"))
 
@@ -136,7 +135,7 @@ class ExprPrinter:
                 return own, (self.doc(expr.left, own), Group(Nest((LINE, f"{expr.operator} ", right))))
             case ast.Negative():
                 operand = self.doc(expr.operand, _SIGN)
-                # A sign in front of digits would be part of the literal.
+                # A sign directly before digits would become part of the literal.
                 return _SIGN, ("-", ("(", operand, ")") if flat(operand)[:1].isdigit() else operand)
             case ast.IntLit():
                 return _SIGN if expr.value < 0 else _PRIMARY, str(expr.value)
@@ -214,7 +213,7 @@ class ExprPrinter:
         return self.bracketed(f"{expr.function}(", (argument, *fraction), (expr.span.end - 1, ")"), SOFT)
 
     def _case(self, expr: ast.Case) -> Doc:
-        # No comment is put between `case` and its first `when`: they are read as one.
+        # No comment is put between `case` and its first `when`, because the parser reads them as one token.
         branches: list[Doc] = []
         for when in expr.branches:
             doc: Doc = ("when ", self.doc(when.condition), " then ", self.doc(when.value))
@@ -237,14 +236,14 @@ __all__ = ["column_name", "print_expr", "print_query", "print_query_file", "prin
 
 
 def print_query_file(file: ast.QueryFile, written: Written = NOTHING_WRITTEN) -> str:
-    """All queries of a file, with an empty line between them, and with the comments of the text they were read from."""
+    """All queries of a file, with an empty line between them, and with the comments of the original text."""
     printer = _Printer(written)
     queries = ((Mark(query.span.start, "always"), printer.query(query), HARD) for query in file.queries)
     return render((*queries, Mark(len(file.source.text)) if written else NOTHING), written)
 
 
 def print_query(query: ast.Query) -> str:
-    """One query, one clause, projection or assignment per line; one without a name is its body alone."""
+    """One query, with one clause, projection or assignment per line; a query without a name prints as its body only."""
     return render(_Printer(NOTHING_WRITTEN).query(query), NOTHING_WRITTEN)
 
 
@@ -254,7 +253,7 @@ def print_statement(statement: ast.Statement) -> str:
 
 
 class _Printer:
-    """Queries, reads and statements, with the comments of a text. A generator gives the lines of what it prints."""
+    """A printer of queries, reads and statements that keeps the comments of a text. Generators yield documents line by line."""
 
     def __init__(self, written: Written) -> None:
         self._written = written
@@ -275,11 +274,11 @@ class _Printer:
     # --- places in the text -------------------------------------------------------------------------------------------
 
     def _after(self, offset: int) -> int:
-        """Where the token behind an item stood."""
+        """The offset in the original text of the token after an item; 0 without an original text."""
         return self._written.after(offset) if self._written else 0
 
     def _at(self, offset: int, word: str, doc: Doc, *, first: bool = False) -> Doc:
-        """A document that begins with a word, which stood before this offset of the text."""
+        """A document that begins with `word`, whose place in the original text is the last such word before `offset`."""
         return self._exprs.at(self._written.before(offset, word), doc, first=first) if self._written else doc
 
     # --- reads --------------------------------------------------------------------------------------------------------
@@ -305,7 +304,7 @@ class _Printer:
         yield from self._part(read, "return", "having", first=first and read.before is None)
 
     def _part(self, read: ast.Read, results: str, condition: str, *, first: bool) -> Iterator[Doc]:
-        """One match block and what is made of its rows."""
+        """One match block and its results: a `with` or a `return`."""
         if results == "with" and read.before is not None:
             yield from self._part(read.before, "with", "where", first=first)
             first = False
@@ -330,7 +329,7 @@ class _Printer:
         return self._at(clauses[0].span.start, "match", block, first=first)
 
     def _order_and_bounds(self, read: ast.Read | ast.Union, end: int | None) -> Iterator[Doc]:
-        """`end`: the offset behind the last token printed before this one in the source; None when it is not known."""
+        """Order, limit and offset. `end`: the offset in the source after the last token printed before; None if unknown."""
         if read.orderings:
             items = [(ordering.span.start, self._ordering(ordering)) for ordering in read.orderings]
             end = self._after(read.orderings[-1].span.end)
@@ -356,7 +355,7 @@ class _Printer:
     # --- statements ---------------------------------------------------------------------------------------------------
 
     def _marked(self, statement: ast.Statement, *, first: bool) -> Doc:
-        """A statement behind a line break."""
+        """A statement at the beginning of a line."""
         doc = self.statement(statement)
         if isinstance(statement, ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete):
             return self._at(statement.clauses[0].span.start, "match", doc, first=first)
@@ -394,7 +393,7 @@ class _Printer:
 
 
 def _first_part(read: ast.Read) -> ast.Read:
-    """The part of a read that its text begins with."""
+    """The first part of a read, before all `with`."""
     while read.before is not None:
         read = read.before
     return read

@@ -1,7 +1,7 @@
 """The parser of a read: clauses, `with`, projections, order, limit and `union`.
 
-The only choice that goes back is a clause that starts with a variable: a traversal if it can be, else a condition. A traversal
-is not followed by what would go on with an expression: `$n in $list` alone may be either, and the checker decides by its names.
+The parser backtracks only for a clause that starts with a variable: it tries a traversal, then a condition. A clause that
+continues like an expression is no traversal. `$n in $list` alone may be either; the checker decides by the names of the edges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_U64 = 2**64 - 1
 _ANY = re.compile(r"\*(?![A-Za-z0-9_])")
 _PATH = re.compile(rf"={BLANKS}(?:all_)?shortest{BLANKS}\(")
 _EDGE_WORD = re.compile(r"(?!not(?![A-Za-z0-9]))[a-z_][A-Za-z0-9_]*")
-#: What goes on with an expression behind its first two variables, so that they are no traversal.
+#: Text that continues an expression after `$a word $b`, which is then not a traversal.
 _JOINING = "|".join(word for word in OPERATOR_WORDS if word != "not")
 _GOES_ON = re.compile(
     rf"\.|[=!<>+*/%-]|not(?![A-Za-z0-9_]){BLANKS}in(?![A-Za-z0-9_])|(?:{_JOINING})(?![A-Za-z0-9_])(?!{BLANKS}\{{)"
@@ -37,9 +37,8 @@ _GOES_ON = re.compile(
 
 
 def parse_read(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read | ast.Union:
-    """What follows the first match block: results, and the reads that are united with them.
-
-    Each `with` and each `union` is a level of nesting: it stands above everything that comes before it.
+    """The rest of a read after its first match block: results, and the reads joined by `union`.
+    Each `with` and each `union` counts as a level of nesting, because its node in the tree contains everything before it.
     """
     depth = 0
     found: ast.Read | ast.Union = _results(scanner, clauses, depth)
@@ -55,12 +54,12 @@ def parse_read(scanner: Scanner, clauses: tuple[ast.Clause, ...]) -> ast.Read | 
 
 
 def _keyword(scanner: Scanner, text: str) -> bool:
-    """Take this word if it comes next; a message about this place names it when it does not."""
+    """Take this word if it comes next; otherwise it is noted as expected here, for error messages."""
     return word(scanner, text) or scanner.missed(text)
 
 
 def _results(scanner: Scanner, clauses: tuple[ast.Clause, ...], depth: int) -> ast.Read:
-    """`with` parts as long as there are some, then `return`."""
+    """Any number of `with` parts, then `return`."""
     before: ast.Read | None = None
     while _keyword(scanner, "with"):
         depth = deeper(scanner, depth)
@@ -98,7 +97,7 @@ def _order_and_bounds(
 
 
 def _row_count(scanner: Scanner, what: str) -> int | ast.Variable:
-    """The number, or the parameter, behind `limit` and `offset`."""
+    """The number or the parameter after `limit` or `offset`."""
     if scanner.looking_at("$"):
         return parse_variable(scanner)
     return parse_integer(scanner, MAX_U64, f"`{what}`")
@@ -143,7 +142,7 @@ def _variable_clause(scanner: Scanner, depth: int) -> ast.Clause:
         traversal = _traversal(scanner, start, variable)
     except Mismatch:
         traversal = None
-    # `$q starts_with $m.p` stays what it was, a mistake: the first two variables read as a traversal.
+    # `$q starts_with $m.p` stays an error: its first two variables are parsed as a traversal.
     is_text_operator = traversal is not None and traversal.edge_word in ("contains", "starts_with")
     if traversal is None or (scanner.peek(_GOES_ON) and not is_text_operator):
         scanner.at = start
@@ -162,7 +161,7 @@ def _type_names(scanner: Scanner) -> list[str]:
 
 
 def _path(scanner: Scanner, start: int, variable: str) -> ast.PathMatch:
-    """`= shortest($a edge{m,n} $b [by $e.weight])`, behind the variable of the path."""
+    """`= shortest($a edge{m,n} $b [by $e.weight])`, after the variable of the path."""
     scanner.expect("=")
     every = scanner.expect_one_of("all_shortest", "shortest") == "all_shortest"
     scanner.expect("(")
@@ -192,7 +191,7 @@ def _property_match(scanner: Scanner) -> ast.PropertyMatch:
 
 
 def _traversal(scanner: Scanner, start: int, source: str) -> ast.Traversal:
-    """What follows the first variable of a traversal."""
+    """The rest of a traversal after its first variable."""
     edge_variable = None
     if scanner.looking_at("$"):
         edge_variable = parse_variable(scanner).name
@@ -229,7 +228,7 @@ def _edge_words(scanner: Scanner) -> list[str]:
 
 
 def _hop_bounds(scanner: Scanner) -> tuple[int, int | None]:
-    """`min , [max] }`, behind the opening brace."""
+    """`min , [max] }`, after the opening brace."""
     least = parse_integer(scanner, MAX_I64, "a hop bound")
     scanner.expect(",")
     if scanner.accept("}"):
@@ -239,7 +238,7 @@ def _hop_bounds(scanner: Scanner) -> tuple[int, int | None]:
     return least, most
 
 
-#: What can not be a condition, whatever its parts are.
+#: Expressions that can not be a condition, whatever their parts are.
 _NO_CONDITIONS = (
     ast.Ident,
     ast.Variable,
@@ -256,7 +255,7 @@ _NO_CONDITIONS = (
 
 
 def _filter(scanner: Scanner, depth: int) -> ast.Expr:
-    """A condition; a search call alone means `call = true`."""
+    """A condition clause; a search call alone means `call = true`."""
     condition = parse_expr(scanner, depth)
     if isinstance(condition, ast.Search | ast.Fuzzy | ast.MatchText):
         return ast.Comparison(condition, "=", ast.BoolLit(True, condition.span), condition.span)
@@ -268,7 +267,7 @@ def _filter(scanner: Scanner, depth: int) -> ast.Expr:
 
 
 def _refuse_misspelt_operator(scanner: Scanner, found: ast.Ident) -> None:
-    """`$s.name contian "x"`: the word behind a value was meant as an operator."""
+    """Raise the error for `$s.name contian "x"`: the word after a value is a misspelt or foreign operator."""
     if scanner.looking_at("{"):
         return
     hint = foreign_operator(found.name)
@@ -302,7 +301,7 @@ def _all_properties(scanner: Scanner, start: int) -> ast.AllProperties | None:
 
 
 def _alias(scanner: Scanner) -> str | None:
-    """`as name`; without a name behind it, `as` is itself the next bare word."""
+    """`as name`; None when no name follows, since `as` is then the next bare word itself."""
     start = scanner.at
     if not scanner.accept("as"):
         return None

@@ -1,7 +1,7 @@
-"""Accepting a schema into a graph: which types and properties are the ones it had before, and which are new.
-
-Identity follows the name, or `@rename_from("Old")` where the new name is new and the old one is gone. Everything else
-gets the next free number; so a type that is dropped and added again starts a new life.
+"""Accepting a schema into a graph: its types and properties get the stable ids of the previous schema, or new ids.
+The identity follows the name, or `@rename_from("Old")` when the new name did not exist before and the old name is gone. All
+other
+types and properties get the next free number; so a type that is dropped and added again is a new type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOTHING = SchemaIR(Catalog(nodes={}, edges={}, interfaces={}), next_type_id=1, 
 
 
 class _Numbers:
-    """Numbers that are given out from a free one on; `apart`: how many are left out before the first."""
+    """A counter that gives out numbers from `free` on; `apart`: how many numbers are skipped before the first."""
 
     def __init__(self, free: int, apart: int) -> None:
         self.free = free
@@ -36,10 +36,10 @@ class _Numbers:
 
 
 def accept_schema(catalog: Catalog, previous: SchemaIR | None = None, incarnation: int = 0, apart: int = 0) -> SchemaIR:
-    """The schema with stable ids: those of `previous` where identity continues, else new ones of this incarnation.
-
-    `apart`: how many numbers are left out before the first new one. Branches that start from one schema and both add something
-    must not give it the same number; each leaves out a number of its own.
+    """The schema with stable ids: the ids of `previous` where identity continues, else new ids with this incarnation.
+    `apart`: how many numbers are skipped before the first new id. Two branches that start from the same schema must not give
+    the
+    same number to different additions, so each branch skips a different count.
     """
     before = previous or _NOTHING
     type_ids = _Numbers(before.next_type_id, apart)
@@ -80,20 +80,20 @@ def _accept_properties(entity: _Entity, origin: _Entity | None, numbers: _Number
 def _continued_key(
     wanted: tuple[str, ...] | None, earlier: tuple[str, ...] | None, new_names: Mapping[str, str]
 ) -> tuple[str, ...] | None:
-    """The earlier order of the same key, whatever its properties are called now: ids that were derived stay right."""
+    """The key in its earlier order if it has the same properties, also after renames, so that derived ids stay valid."""
     # The endpoints of an edge are not properties and keep their names.
     renamed = tuple(new_names.get(name, name) for name in earlier or ())
     return renamed if wanted and sorted(wanted) == sorted(renamed) else wanted
 
 
 def _origins(wanted: Mapping[str, _Named], earlier: Mapping[str, _Named]) -> dict[str, _Named | None]:
-    """For each wanted name, in name order, what it was before; None for what is new."""
+    """For each wanted name, in name order, its previous declaration; None when it is new."""
     origins: dict[str, _Named | None] = {}
     claims: dict[str, str] = {}
     for name in sorted(wanted):
         old_name = _old_name(wanted[name])
         if name in earlier and old_name in earlier and _comes_back(name, wanted):
-            # Done or still to do? Both schemas look the same, and each further apply would turn the data round again.
+            # It is undecidable whether the swap was done already, and each further apply would swap the data again.
             _refuse(f"{name} and {old_name} can not take each other's names at once; rename one to a third name first")
         if name in earlier or old_name is None or old_name not in earlier:
             origins[name] = earlier.get(name)
@@ -108,7 +108,7 @@ def _origins(wanted: Mapping[str, _Named], earlier: Mapping[str, _Named]) -> dic
 
 
 def _comes_back(name: str, wanted: Mapping[str, _Named]) -> bool:
-    """Whether following `@rename_from` from a name leads back to it by way of others."""
+    """Whether following `@rename_from` from a name leads back to it through other names."""
     seen: set[str] = set()
     at: str | None = name
     while at is not None and at in wanted and at not in seen:

@@ -1,4 +1,4 @@
-"""What the annotations with a meaning ask for, on a type and on a property. All other names are carried as metadata."""
+"""Rules of the annotations that have a meaning, on types and on properties. All other annotations are kept as metadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEANINGFUL = frozenset(
 
 
 def check_type_annotations(owner: NodeDecl | EdgeDecl, source: Source) -> None:
-    """Refuse annotations in the header of a node or an edge that do not belong there or are malformed."""
+    """Raise an error for annotations in the header of a node or an edge that do not belong there or are malformed."""
     _refuse_repeats(owner.name, owner.annotations, owner.span, source)
     for annotation in owner.annotations:
         match annotation.name:
@@ -44,7 +44,7 @@ def check_type_annotations(owner: NodeDecl | EdgeDecl, source: Source) -> None:
 
 
 def check_property_annotations(owner: Declaration, prop: PropertyDecl, source: Source) -> None:
-    """Refuse annotations behind a property that do not fit it or are malformed."""
+    """Raise an error for annotations of a property that do not fit it or are malformed."""
     place = f"{owner.name}.{prop.name}"
     _refuse_repeats(place, prop.annotations, prop.span, source)
     for annotation in prop.annotations:
@@ -72,7 +72,7 @@ def check_property_annotations(owner: Declaration, prop: PropertyDecl, source: S
 def _check_bare_column_constraint(
     annotation: Annotation, owner: Declaration, prop: PropertyDecl, source: Source
 ) -> None:
-    """What the short form asks beyond the body form it stands for."""
+    """Check the rules of the short form (`@key` after a property) that go beyond the rules of the body form."""
     place = f"{owner.name}.{prop.name}"
     if annotation.name == "key" and isinstance(owner, EdgeDecl):
         source.semantic_error(
@@ -106,7 +106,7 @@ def _check_embed(annotation: Annotation, owner: Declaration, prop: PropertyDecl,
 
 
 def check_embed_sources(owner: NodeDecl, source: Source) -> None:
-    """Refuse an `@embed` whose source is not a text property of the node."""
+    """Raise an error for an `@embed` whose source is not a text property of the node."""
     types = {prop.name: prop.type for prop in owner.properties}
     for prop in owner.properties:
         for annotation in prop.annotations:
@@ -129,7 +129,7 @@ def _check_embed_source(
 
 
 def read_embed(annotation: Annotation) -> Embed:
-    """The meaning of a well-formed `@embed`."""
+    """The catalog form of a well-formed `@embed`."""
     model = dict(annotation.arguments).get("model")
     return Embed(read_name(annotation), None if model is None else str(model))
 
@@ -188,10 +188,10 @@ def _check_rename_from(annotation: Annotation, place: str, span: Span, source: S
 
 
 def _is_word(value: object) -> bool:
-    """A name, or a text that is more than blanks."""
+    """Whether a value is a name or a non-blank text."""
     return isinstance(value, Name) or (isinstance(value, str) and bool(value.strip()))
 
 
 def read_name(annotation: Annotation) -> str:
-    """The value of an annotation that names something, quoted or not."""
+    """The value of an annotation whose value is a name, quoted or not."""
     return annotation.value.text if isinstance(annotation.value, Name) else str(annotation.value)

@@ -12,7 +12,7 @@ LiteralValue = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A bare identifier where a literal could stand too, as in `@embed(title)`."""
+    """A bare identifier where a literal would be possible too, as in `@embed(title)`."""
 
     text: str
 
@@ -68,13 +68,13 @@ Constraint = KeyConstraint | UniqueConstraint | IndexConstraint | RangeConstrain
 
 
 def spelling(value: Annotation | Constraint) -> str:
-    """A text that tells values apart where `==` does not (`1`, `1.0` and `true`), and that they can be ordered by."""
+    """A text to sort and compare by, which differs where `==` does not (`1`, `1.0` and `true`)."""
     return repr(replace(value, span=NOWHERE))
 
 
 @dataclass(frozen=True, slots=True)
 class Cardinality:
-    """How many edges of a type may leave one source; `maximum` None is unbounded."""
+    """How many edges of a type each source must and may have; `maximum` None is unbounded."""
 
     minimum: int = 0
     maximum: int | None = None
@@ -82,7 +82,7 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True)
 class PropertyDecl:
-    """A property; `enum_values` are those of its type in the order they are written in."""
+    """A property; `enum_values` are the enum values of its type in the order in which they are written."""
 
     name: str
     type: PropType
@@ -100,7 +100,7 @@ class InterfaceDecl:
 
 @dataclass(frozen=True, slots=True)
 class NodeDecl:
-    """A node; after parsing, `properties` and `constraints` include what `implements` contributed."""
+    """A node; after parsing, `properties` and `constraints` include those of its interfaces."""
 
     name: str
     annotations: tuple[Annotation, ...]

@@ -1,7 +1,7 @@
-"""SchemaFile → Catalog: the meaning of a schema, in one canonical order, and the rules between declarations.
-
-Two texts that mean the same give equal catalogs: `@key` behind a property or in the body, any order of declarations,
-properties, constraints and annotations.
+"""SchemaFile → Catalog: the meaning of a schema in canonical order, and the rules between declarations.
+Two texts with the same meaning give equal catalogs, whatever the order of declarations, properties, constraints and
+annotations,
+and whether `@key` is written after a property or in the body.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from omnigraph.language.schema.defaults import fit_default
 from omnigraph.language.schema.parser import parse_schema
 from omnigraph.language.source import Source, did_you_mean, nearest_name
 
-# Annotations whose meaning has a field of its own in the catalog.
+# Annotations that have their own field in the catalog.
 _TYPE_FIELDS = frozenset({"description", "instruction"})
 _INTERFACE_PROPERTY_FIELDS = frozenset({"embed", "default", "metric", "description"})
 _PROPERTY_FIELDS = _INTERFACE_PROPERTY_FIELDS | {"key", "unique", "index"}
@@ -141,14 +141,14 @@ def _interface_type(interface: ast.InterfaceDecl) -> InterfaceType:
 
 def _columns(kinds: _ColumnKinds, owner: ast.NodeDecl | ast.EdgeDecl) -> tuple[tuple[str, ...], ...]:
     """The distinct column sets of some constraints, each in identity order. A key is an index too."""
-    # On a node `src` is a property like any other.
+    # On a node, `src` is an ordinary property name.
     endpoints = ENDPOINTS if isinstance(owner, ast.EdgeDecl) else ()
     found = {_identity_order(c.properties, endpoints) for c in owner.constraints if isinstance(c, kinds)}
     return tuple(sorted(found))
 
 
 def _identity_order(columns: Iterable[str], endpoints: Sequence[str] = ()) -> tuple[str, ...]:
-    """Columns by name, after the endpoints among them."""
+    """Columns in identity order: endpoints first, then the others by name."""
     columns = set(columns)
     return (*(e for e in endpoints if e in columns), *sorted(columns.difference(endpoints)))
 
@@ -186,7 +186,7 @@ def _default(prop: ast.PropertyDecl) -> ast.LiteralValue | None:
 
 
 def _metadata(annotations: Iterable[ast.Annotation], fields: frozenset[str]) -> tuple[ast.Annotation, ...]:
-    """The annotations that have no field of their own, in one order."""
+    """The annotations without their own field in the catalog, in canonical order."""
     kept = (replace(a, arguments=tuple(sorted(a.arguments, key=repr))) for a in annotations if a.name not in fields)
     return tuple(sorted(kept, key=ast.spelling))
 

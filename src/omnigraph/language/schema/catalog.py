@@ -1,4 +1,4 @@
-"""The catalog: what a schema means. The query checker, the writers and the engines look types up here."""
+"""The catalog: the types, properties and rules of a schema by name, for the query checker, the writers and the engines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Property:
 
 @dataclass(frozen=True)
 class EntityType:
-    """What node and edge types share. Properties are in name order; `key` is in identity order."""
+    """The common fields of node and edge types. Properties are in name order; `key` is in identity order."""
 
     name: str
     properties: Mapping[str, Property]
@@ -89,5 +89,5 @@ class Catalog:
         return {name.lower(): edge for name, edge in self.edges.items()}
 
     def edge(self, word: str) -> EdgeType | None:
-        """An edge by its exact name, else by its name in lower case (`knows` for `Knows`)."""
+        """The edge type of this exact name, else the edge type that matches ignoring case (`knows` for `Knows`), else None."""
         return self.edges.get(word) or self._edges_by_folded_name.get(word.lower())

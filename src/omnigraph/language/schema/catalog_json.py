@@ -1,4 +1,4 @@
-"""The catalog as a JSON document and back. Defaults are left out, so that one catalog has one document."""
+"""The catalog as a JSON document and back. Defaults are left out, so that each catalog has exactly one document."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _Entity = TypeVar("_Entity", NodeType, EdgeType)
 
 
 class Malformed(ValueError):
-    """A document is not a catalog; the message says where."""
+    """The document is not a valid catalog; the message names the place."""
 
 
 def hex_id(number: int) -> str:
-    """A type id or an incarnation as it is shown: 16 hex digits."""
+    """A type id or an incarnation as 16 hex digits."""
     return f"{number:016x}"
 
 
@@ -104,7 +104,7 @@ def _write_annotations(annotations: Iterable[ast.Annotation]) -> list[Document]:
 
 
 def _said(**fields: object) -> Document:
-    """The fields that say something; a false, zero or blank value does."""
+    """The fields that are not None and not an empty list or object; false, 0 and an empty text are kept."""
     return {name: value for name, value in fields.items() if value is not None and value != [] and value != {}}
 
 
@@ -113,20 +113,20 @@ def _said(**fields: object) -> Document:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A JSON object that is being read, and where it stands."""
+    """A JSON object that is being read; `place` is its path in the document."""
 
     values: Mapping[str, object]
     place: str
 
     def get(self, name: str, kind: type[_V]) -> _V:
-        """A field that must be there."""
+        """The value of a required field; raises Malformed when it is missing."""
         value = self.find(name, kind)
         if value is None:
             raise Malformed(f"{self.place} has no `{name}`")
         return value
 
     def find(self, name: str, kind: type[_V]) -> _V | None:
-        """A field that may be missing."""
+        """The value of an optional field; None when it is missing."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -146,18 +146,18 @@ class Fields:
         return tuple(_names(_of_kind(item, list, place), place) for item in self.find(name, list) or [])
 
     def integers(self, name: str) -> dict[str, int]:
-        """A field that holds an object of integers."""
+        """The value of a field that is an object of integers."""
         place = f"{self.place}.{name}"
         return {key: _of_kind(value, int, place) for key, value in (self.find(name, dict) or {}).items()}
 
     def objects(self, name: str) -> dict[str, Fields]:
-        """A field that holds an object of objects."""
+        """The value of a field that is an object of objects."""
         place = f"{self.place}.{name}"
         found = self.find(name, dict) or {}
         return {key: Fields(_of_kind(value, dict, f"{place}.{key}"), f"{place}.{key}") for key, value in found.items()}
 
     def rows(self, name: str) -> list[Fields]:
-        """A field that holds a list of objects."""
+        """The value of a field that is a list of objects."""
         place = f"{self.place}.{name}"
         return [Fields(_of_kind(item, dict, place), place) for item in self.find(name, list) or []]
 
@@ -273,7 +273,7 @@ def _read_literal(value: object, place: str) -> ast.LiteralValue | None:
 
 
 def _of_kind(value: object, kind: type[_V], place: str) -> _V:
-    # The exact type: True is an int otherwise.
+    # The exact type is compared, because `isinstance(True, int)` is true.
     if type(value) is not kind:
         raise Malformed(f"{place} is not of type {kind.__name__}")
     return value

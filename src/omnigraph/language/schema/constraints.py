@@ -1,4 +1,4 @@
-"""Body constraints: how they are made from their arguments, and what they ask of the properties they name."""
+"""Body constraints: making them from their arguments, and checking them against the properties that they name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omnigraph.language.types import PropType, Scalar
 CONSTRAINT_KEYWORDS = ("key", "unique", "index", "range", "check")
 ENDPOINTS = ("src", "dst")
 
-# How the constraints that take more than names are written.
+# The syntax of the constraints whose arguments are not only names.
 FORMS = {
     "range": "`@range(property, low..high)`, where one of the two bounds may be left out",
     "check": '`@check(property, "regular expression")`',
@@ -44,7 +44,7 @@ Argument = Bound | ast.LiteralValue | ast.Name
 def constraint_from_arguments(
     keyword: str, arguments: Sequence[Argument], source: Source, span: Span
 ) -> ast.Constraint:
-    """The constraint that `@keyword(arguments)` writes down."""
+    """The constraint of `@keyword(arguments)`."""
     match keyword, arguments:
         case "range", [ast.Name(name), Bound(low, high)]:
             if low is not None and high is not None and low > high:
@@ -69,7 +69,7 @@ def _property_names(keyword: str, arguments: Sequence[Argument], source: Source,
 
 
 def property_constraints(prop: ast.PropertyDecl) -> tuple[ast.Constraint, ...]:
-    """What a bare `@key`, `@unique` or `@index` behind a property stands for."""
+    """The constraints of the bare `@key`, `@unique` and `@index` after a property."""
     return tuple(
         _COLUMN_CONSTRAINTS[annotation.name]((prop.name,), annotation.span)
         for annotation in prop.annotations
@@ -82,7 +82,7 @@ def property_constraints(prop: ast.PropertyDecl) -> tuple[ast.Constraint, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A type whose constraints are being checked, and the columns that they can name."""
+    """A type whose constraints are being checked, and the columns that the constraints can name."""
 
     owner: ast.NodeDecl | ast.EdgeDecl
     columns: Mapping[str, PropType]
@@ -98,9 +98,8 @@ class _Scope:
 
 
 def check_constraints(owner: ast.NodeDecl | ast.EdgeDecl, source: Source, *, accepted: bool = False) -> None:
-    """Refuse constraints that their type can not have or that do not fit the properties they name.
-
-    `accepted`: a graph has this schema already, so its patterns are not looked at; see `patterns`.
+    """Raise an error for constraints that the type can not have or that do not fit the properties that they name.
+    `accepted`: a graph has this schema already, so the regular expressions are not checked; see `patterns`.
     """
     columns = {prop.name: prop.type for prop in owner.properties}
     if isinstance(owner, ast.EdgeDecl):
@@ -168,7 +167,7 @@ def _check_check(scope: _Scope, constraint: ast.CheckConstraint) -> None:
 
 
 def refuse_pattern(constraint: ast.CheckConstraint, source: Source) -> None:
-    """Refuse a regular expression that can not be evaluated."""
+    """Raise an error for a regular expression that can not be evaluated."""
     try:
         compile_check(constraint.pattern)
     except UnsupportedPattern as error:

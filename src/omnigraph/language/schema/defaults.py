@@ -1,4 +1,4 @@
-"""`@default(literal)`: which literals fit which property type, and the value they stand for."""
+"""`@default(literal)`: which literals fit which property type, and their values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from omnigraph.language.literals import INTEGER_RANGES, round_to_f32
 from omnigraph.language.schema.ast import LiteralValue
 from omnigraph.language.types import FLOATS, INTEGERS, PropType, Scalar
 
-# A stored U64 uses its whole range, other than a literal of a query.
+# A stored U64 has its whole range; the range of a literal in a query is smaller.
 _STORED_RANGES = INTEGER_RANGES | {Scalar.U64: range(2**64)}
 
 
 def fit_default(prop_type: PropType, literal: LiteralValue) -> LiteralValue:
-    """The default in its one spelling: floats as floats, dates as text. ValueError when the literal does not fit."""
+    """The default in canonical form: floats as floats, dates as text. Raises ValueError when the literal does not fit."""
     if not prop_type.is_plain_scalar:
         raise ValueError("lists, vectors and blobs can not have a default")
     if prop_type.scalar in INTEGERS:
@@ -58,7 +58,7 @@ def _text(prop_type: PropType, literal: LiteralValue) -> str:
 
 
 def default_value(prop_type: PropType, default: LiteralValue) -> LiteralValue:
-    """The plain value a fitted default stands for: dates as days, instants as milliseconds."""
+    """The plain value of a fitted default: dates as days, datetimes as milliseconds since 1970."""
     if prop_type.scalar is Scalar.DATE and isinstance(default, str):
         return temporal.parse_date(default)
     if prop_type.scalar is Scalar.DATETIME and isinstance(default, str):

@@ -1,7 +1,6 @@
-"""The grammar of `.pg`: text → declarations as written. What the declarations must obey is checked after it.
-
-Every function takes the text of one grammar rule. The next token decides almost everywhere which rule applies, so a
-rule that has begun to match is never tried another way.
+"""The grammar of `.pg`: text → declarations as written. The rules of the declarations are checked afterwards.
+Every function takes the text of one grammar rule. The next token decides almost everywhere which rule applies, so the parser
+does not backtrack once a rule has begun to match.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _LITERAL_START = re.compile(r'["0-9]|true|false')
 _PLAIN_NAME = re.compile(r"(?!true|false)[a-z_]")
 _ENUM_VALUE = re.compile(r"[A-Za-z0-9_-]+")
 
-# In the order of the choice: `DateTime` comes before its prefix `Date`.
+# The types are tried in this order: `DateTime` comes before its prefix `Date`.
 _BASE_TYPES = DECLARED
 
 _CARD_FORM = (
@@ -52,7 +51,7 @@ def parse_declarations(source: Source) -> tuple[ast.Declaration, ...]:
 
 
 def parse_type(text: str) -> PropType:
-    """The type that a text such as `[String]?` names."""
+    """The type of a text such as `[String]?`."""
     scan = Scanner(Source(text))
     try:
         found = _type(scan, scan.at)
@@ -66,7 +65,7 @@ def parse_type(text: str) -> PropType:
 
 
 def _refuse(scan: Scanner, message: str) -> NoReturn:
-    """A grammar error at the next token, where a plain list of what was expected would not help."""
+    """Raise a grammar error at the next token, with a message that helps more than a list of expected texts."""
     scan.source.grammar_error(message, Span(scan.at, scan.at + 1))
 
 
@@ -179,7 +178,7 @@ def _property(scan: Scanner) -> ast.PropertyDecl:
 
 
 def _type(scan: Scanner, property_start: int) -> PropType:
-    """A type as it is written: the values of an enum are not sorted yet."""
+    """A type as it is written; enum values are not sorted yet."""
     if scan.accept("["):
         scalar = _base_type(scan)
         scan.expect("]")
@@ -251,7 +250,7 @@ def _annotation(scan: Scanner) -> ast.Annotation:
 
 
 def _constraint_ahead(scan: Scanner) -> str | None:
-    """The constraint keyword that comes next behind `@` and in front of `(`: such text is never an annotation."""
+    """The next constraint keyword between `@` and `(`, or None; such a text is never an annotation."""
     start = scan.at
     keyword = _constraint_keyword(scan) if scan.accept("@") else None
     ahead = keyword if scan.looking_at("(") else None

@@ -28,25 +28,26 @@ _Entity = TypeVar("_Entity", NodeType, EdgeType)
 
 @dataclass(frozen=True)
 class SchemaIR:
-    """An accepted schema. A number below a counter was given out once and is never given out again."""
+    """An accepted schema. Numbers below a counter (`next_…`) were given out and are never given out again."""
 
     catalog: Catalog
     next_type_id: int
-    #: By type key: the id that the next new property of that type gets.
+    #: For each type key, the id of the next new property of the type.
     next_property_ids: Mapping[str, int]
-    #: What two branches have added alike and a merge has made one: the other identity, and the one that stayed. A type is
-    #: `<id>-<incarnation>` in hex digits, a property `<type>/<id>`.
+    #: For types and properties that two branches added alike and a merge unified: the dropped identity → the kept identity. A
+    #: type
+    #: is written `<id>-<incarnation>` in hex digits, a property `<type>/<id>`.
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The canonical JSON: one text for one schema."""
+        """The canonical JSON: equal schemas have equal texts."""
         document: Document = {
             "format": FORMAT,
             "next_type_id": hex_id(self.next_type_id),
             "next_property_ids": dict(self.next_property_ids),
             "catalog": catalog_to_document(self.catalog),
         }
-        # Only where there are some: most schemas have none, and their hash stays what it always was.
+        # Left out when empty, so that the hashes of schemas without aliases do not change.
         return _canonical(document | {"aliases": dict(self.aliases)} if self.aliases else document)
 
     @classmethod
@@ -73,7 +74,7 @@ def ir_hash(ir: SchemaIR) -> str:
 
 
 def fingerprint(schema: SchemaIR | Catalog) -> str:
-    """A hash of what a schema means: formatting, order, comments, ids and incarnations do not change it."""
+    """A hash of the meaning of a schema; formatting, order, comments, ids and incarnations do not change it."""
     catalog = schema.catalog if isinstance(schema, SchemaIR) else schema
     return _sha256(_canonical(catalog_to_document(_without_identity(catalog))))
 
@@ -96,7 +97,7 @@ def _without_identity(catalog: Catalog) -> Catalog:
 
 def _anonymous(entity: _Entity) -> _Entity:
     properties = {name: replace(prop, id=0) for name, prop in entity.properties.items()}
-    # The order of a key comes from the names at creation, so it is a matter of identity too.
+    # The order of a key comes from the names at its creation, so it is a part of the identity too.
     key = tuple(sorted(entity.key)) if entity.key else None
     return replace(entity, id=0, incarnation=0, properties=properties, key=key)
 
@@ -126,7 +127,7 @@ def _read(document: object) -> SchemaIR:
     )
     _check_identities(ir)
     _check_references(ir.catalog)
-    # As bytes: JSON can spell half a character, which no file can hold.
+    # Compared as bytes, since JSON can contain half a surrogate pair, which no file can hold.
     if ir.to_json().encode() != _canonical(document).encode():
         raise Malformed("it has fields or an order that no accepted schema has")
     return ir

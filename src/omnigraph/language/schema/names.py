@@ -12,7 +12,7 @@ from omnigraph.language.written import Written
 
 
 def type_key(declaration: Declaration) -> str:
-    """How the owner of a property is called: `node:Staff`; an interface counts as a node."""
+    """The type key of a declaration, such as `node:Staff`; an interface counts as a node."""
     return f"{'edge' if isinstance(declaration, EdgeDecl) else 'node'}:{declaration.name}"
 
 
@@ -33,7 +33,7 @@ def _of(declaration: Declaration, written: Written) -> Iterator[Occurrence]:
     if name is not None:
         yield Occurrence("edge" if is_edge else "node", declaration.name, name, declares=True)
     if isinstance(declaration, EdgeDecl) and name is not None:
-        # Behind `:` and `->`.
+        # The end types, after `:` and `->`.
         start = name.end
         for end in (declaration.from_type, declaration.to_type):
             at = named(written.within(Span(start, declaration.span.end)), end)
@@ -62,7 +62,7 @@ def _of(declaration: Declaration, written: Written) -> Iterator[Occurrence]:
 
 
 def _used(written: Written, span: Span, names: set[str], owners: tuple[str, ...]) -> Iterator[Occurrence]:
-    """The properties that stand inside of a constraint or of `@embed`, where one may also stand as a string."""
+    """The property names inside of a constraint or of `@embed`; a name may also be written as a string."""
     inside = False
     for token in written.within(span):
         inside = inside or token.text == "("

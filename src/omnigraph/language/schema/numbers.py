@@ -1,4 +1,4 @@
-"""Number literals of `.pg`: digits → value. Digits of any length do no harm; what is too large is refused."""
+"""Number literals of `.pg`: digits → value. Digits of any length are safe; numbers that are too large are refused."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _LONGEST_SHOWN = 24
 
 
 def to_number(text: str, source: Source, span: Span) -> int | float:
-    """An optionally signed number: an int, or a float when it is written with a point."""
+    """An optionally signed number: a float when it is written with a point, else an int."""
     return to_float(text, source, span) if "." in text else to_integer(text, source, span)
 
 
 def to_integer(text: str, source: Source, span: Span) -> int:
-    """An integer of at most 64 bits, signed or unsigned; larger ones are refused."""
+    """An integer of at most 64 bits, signed or unsigned; raises an error for a larger integer."""
     value = _small_integer(text)
     if value is None or not SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
         source.semantic_error(
@@ -28,7 +28,7 @@ def to_integer(text: str, source: Source, span: Span) -> int:
 
 
 def to_float(text: str, source: Source, span: Span) -> float:
-    """A float; one that overflows to infinity is refused."""
+    """A float; raises an error when it overflows to infinity."""
     value = float(text)
     if not math.isfinite(value):
         source.semantic_error(f"number {_shown(text)} is too large for F64", span)

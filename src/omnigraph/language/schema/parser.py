@@ -1,4 +1,4 @@
-"""`.pg` text → SchemaFile: the grammar first, then every rule that one declaration can break by itself."""
+"""`.pg` text → SchemaFile: the grammar first, then all rules about single declarations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from omnigraph.language.types import PropType
 
 
 def implement(node: ast.NodeDecl, interfaces: Mapping[str, ast.InterfaceDecl], source: Source) -> ast.NodeDecl:
-    """The node with the properties of its interfaces that it does not declare itself, and their short constraints."""
+    """The node with the inherited properties that it does not declare itself, and their short constraints."""
     own = {prop.name: prop for prop in node.properties}
     inherited: dict[str, tuple[ast.InterfaceDecl, ast.PropertyDecl]] = {}
     for interface in _implemented(node, interfaces, source):
@@ -41,7 +41,7 @@ def implement(node: ast.NodeDecl, interfaces: Mapping[str, ast.InterfaceDecl], s
 
 
 def _meaning(prop: ast.PropertyDecl) -> tuple[PropType, list[str]]:
-    """What two declarations of a property must share to be the same."""
+    """The part of a property declaration that must be equal in two interfaces: type and annotations."""
     return prop.type, sorted(map(ast.spelling, prop.annotations))
 
 
@@ -72,7 +72,7 @@ def _refuse_other_type(
         )
 
 
-# Columns that the storage format adds to rows it gives out. The match is exact: `_ROWID` is a fine name.
+# Columns that the storage format adds to rows that it returns. The match is exact: `_ROWID` is allowed.
 SYSTEM_COLUMNS = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
@@ -81,7 +81,7 @@ EDGE_COLUMNS = frozenset({"id", "src", "dst", "from", "to"})
 
 
 def check_property_name(owner: ast.Declaration, prop: ast.PropertyDecl, source: Source) -> None:
-    """Refuse a property name that a column or a field of every row already has."""
+    """Raise an error for a property name that is the name of a built-in column or field of every row."""
     if prop.name in SYSTEM_COLUMNS:
         source.semantic_error(
             f"property name `{prop.name}` of {owner.name} is reserved: "
@@ -99,13 +99,12 @@ def check_property_name(owner: ast.Declaration, prop: ast.PropertyDecl, source: 
 
 def parse_schema(text: str, file: str | None = None, *, accepted: bool = False) -> ast.SchemaFile:
     """Parse a schema; raises ParseError, and CatalogError where two interfaces contradict each other.
-
-    `accepted`: it is the schema of a graph, from a time when patterns were allowed that are refused now.
+    `accepted`: a graph has this schema already; it may contain patterns that new schemas may not.
     """
     source = Source(text, file)
     _refuse_half_characters(source)
     written = parse_declarations(source)
-    # Of two interfaces with one name the first counts here; the catalog refuses such a schema.
+    # Of two interfaces with the same name the first is used here; the catalog refuses such a schema.
     interfaces = {decl.name: decl for decl in reversed(written) if isinstance(decl, ast.InterfaceDecl)}
     declarations = tuple(
         implement(decl, interfaces, source) if isinstance(decl, ast.NodeDecl) else decl for decl in written
@@ -116,7 +115,7 @@ def parse_schema(text: str, file: str | None = None, *, accepted: bool = False) 
 
 
 def _refuse_half_characters(source: Source) -> None:
-    """Refuse a text with half a surrogate pair: it could be parsed, but never written to a file."""
+    """Raise an error for a text with half a surrogate pair, which can be parsed but not written to a file."""
     try:
         source.text.encode()
     except UnicodeEncodeError as error:
@@ -137,6 +136,6 @@ def _check(declaration: ast.Declaration, source: Source, accepted: bool) -> None
 
 
 def _as_node(interface: ast.InterfaceDecl) -> ast.NodeDecl:
-    """The node that an interface would be: its properties obey the same rules."""
+    """The interface as a node, so that the same rules check its properties."""
     constraints = tuple(constraint for prop in interface.properties for constraint in property_constraints(prop))
     return ast.NodeDecl(interface.name, (), (), interface.properties, constraints, interface.span)

@@ -1,8 +1,7 @@
-"""The regular expressions of `@check`: RE2, whose time is linear in the text, whatever the pattern.
-
-They mean what Python's mean, with the differences that linear time brings: no back-references, no look-around, no possessive
-or atomic groups, counts of at most 1000. `\\d`, `\\w` and `\\s` are Unicode's, `$` is the end of the text, and `\\b` knows
-ASCII words only.
+"""The regular expressions of `@check`: RE2, whose time is linear in the text for every pattern.
+They mean the same as in Python, except for features that linear time rules out: no back-references, no look-around, no
+possessive or atomic groups, counts of at most 1000. `\\d`, `\\w` and `\\s` match Unicode, `$` is the end of the text, and `\\b`
+knows ASCII words only.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from functools import lru_cache
 _PIECE = re.compile(
     r"\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\.|\[\^?\]?|\]|\{[0-9]+(?:,[0-9]*)?\}|\(\?P?<\w+>|.", re.DOTALL
 )
-#: What an escape is in RE2, as a part of a set of characters.
+#: The RE2 form of an escape inside a set of characters.
 _IN_SET = {
     r"\d": r"\p{Nd}",
     r"\D": r"\P{Nd}",
     r"\w": r"\p{L}\p{N}_",
     r"\s": r"\t-\r\x1c- \x{85}\p{Z}",
 }
-#: Escapes that have no other form, inside a set and outside of one.
+#: The RE2 form of escapes that can be translated only outside of a set of characters.
 _ONLY_OUTSIDE = {r"\W": r"[^\p{L}\p{N}_]", r"\S": r"[^\t-\r\x1c- \x{85}\p{Z}]", r"\Z": r"\z"}
 _INSTEAD = {
     "invalid perl operator: (?=": "look-ahead `(?=…)`",
@@ -36,21 +35,21 @@ _INSTEAD = {
 _BACK_REFERENCE = re.compile(r"invalid escape sequence: \\[1-9]")
 
 _LONGEST_REASON = 120
-#: The characters of `{1000,1000}`.
+#: The length of `{1000,1000}`.
 _LONGEST_COUNT = 11
 
-#: Whether a text, in UTF-8, holds a match.
+#: Tests whether a UTF-8 text contains a match.
 Matcher = Callable[[bytes], bool]
 
 
 class UnsupportedPattern(ValueError):
-    """A regular expression that can not be evaluated in linear time, or is none; the message says why."""
+    """A regular expression that is invalid or can not be evaluated in linear time; the message says why."""
 
 
 @lru_cache(maxsize=256)
 def compile_check(pattern: str) -> Matcher:
-    """What a `@check` searches for; raises `UnsupportedPattern`."""
-    # Only schemas with patterns need the library.
+    """A function that tests whether a text satisfies the pattern of a `@check`; raises `UnsupportedPattern`."""
+    # Imported here, because only schemas with patterns need the library.
     import re2
 
     options = re2.Options()
@@ -58,7 +57,7 @@ def compile_check(pattern: str) -> Matcher:
     try:
         translated = _translated(pattern)
         re2.compile(translated, options)
-        # Names of groups are checked only where groups are kept, and searching is faster where they are not.
+        # Compiled twice: group names are checked only with capturing, and searching is faster without it.
         options.never_capture = True
         compiled = re2.compile(translated, options)
     except UnicodeEncodeError:
@@ -76,11 +75,11 @@ def _translated(pattern: str) -> str:
         if piece[0] == "\\":
             pieces.append(_escape(piece, in_set))
         elif in_set and piece[0] == "[":
-            # An opening bracket within a set is itself; what follows it is looked at on its own.
+            # An opening bracket within a set is a literal; the characters after it belong to the set.
             pieces.append("\\[" + piece[1:])
             in_set = not piece.endswith("]")
         elif len(piece) > 1 and piece[0] in "{(" and not in_set:
-            # RE2 takes a count that overflows for text, and the same name for two groups.
+            # RE2 would treat an overflowing count as text, and accept the same name for two groups.
             if piece in names or (len(piece) > _LONGEST_COUNT and piece[0] == "{"):
                 raise UnsupportedPattern(
                     f"`{piece[:_LONGEST_REASON]}` is a count above 1000, or the name of another group"

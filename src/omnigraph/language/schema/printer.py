@@ -1,4 +1,4 @@
-"""Catalog → `.pg` text that means the same: parsed again it has the same fingerprint. And declarations as they are written."""
+"""Printing a catalog as `.pg` text with the same fingerprint, and printing declarations in their original order."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _words(*words: str) -> str:
 
 
 def print_cardinality(cardinality: ast.Cardinality) -> str:
-    """`@card(…)`; nothing for the default."""
+    """`@card(…)`; an empty text for the default."""
     if cardinality == ast.Cardinality():
         return ""
     maximum = "" if cardinality.maximum is None else cardinality.maximum
@@ -89,7 +89,7 @@ def _members(entity: NodeType | EdgeType) -> list[str]:
 
 
 def print_rule(rule: ast.RangeConstraint | ast.CheckConstraint) -> str:
-    """A rule about one property, as it stands in the body of a type."""
+    """A `@range` or `@check`, as written in the body of a type."""
     if isinstance(rule, ast.RangeConstraint):
         return f"@range({rule.property}, {_bound(rule.low)}..{_bound(rule.high)})"
     return f"@check({rule.property}, {_literal(rule.pattern)})"
@@ -99,13 +99,13 @@ def _column_constraints(entity: EntityType) -> Iterator[tuple[str, tuple[str, ..
     if entity.key:
         yield "key", entity.key
     yield from (("unique", columns) for columns in entity.uniques)
-    # A key is an index by itself.
+    # A key includes an index.
     key = set(entity.key or ())
     yield from (("index", columns) for columns in entity.indexes if set(columns) != key)
 
 
 def _has_short_form(keyword: str, columns: tuple[str, ...], entity: EntityType) -> bool:
-    """Whether this can stand behind its property; it must where the name starts with `true` or `false`."""
+    """Whether a constraint can be written after its property; required if the name starts with `true` or `false`."""
     if len(columns) != 1 or columns[0] not in entity.properties:
         return False
     prop_type = entity.properties[columns[0]].type
@@ -117,7 +117,7 @@ def _property(prop: Property, short_constraints: Iterable[str]) -> str:
 
 
 def property_annotations(prop: Property) -> Iterator[str]:
-    """The annotations of a property, but for its constraints."""
+    """The annotations of a property, except its constraints."""
     if prop.embed:
         model = f", model={_literal(prop.embed.model)}" if prop.embed.model is not None else ""
         yield f"@embed({_literal(prop.embed.source)}{model})"
@@ -155,13 +155,13 @@ _KEYWORDS = {ast.KeyConstraint: "key", ast.UniqueConstraint: "unique", ast.Index
 def print_declarations(file: ast.SchemaFile, written: Written) -> str:
     """The declarations of a file in their order, with the comments of the text that they were read from.
 
-    `file` holds what the grammar read: nothing that a node inherits is printed.
+    `file` holds the output of the grammar, so inherited properties are not printed.
     """
     docs: list[Doc] = []
     short_before = False
     for declaration in file.declarations:
         is_short = isinstance(declaration, ast.EdgeDecl) and not (declaration.properties or declaration.constraints)
-        # Edges without a body may stand line by line.
+        # Edges without a body may follow each other without an empty line.
         mark = Mark(declaration.span.start, "keep" if is_short and short_before else "always")
         docs.append((mark, _declaration(declaration, written), HARD))
         short_before = is_short
@@ -185,7 +185,7 @@ def _declaration(declaration: ast.Declaration, written: Written) -> Doc:
                 words = [(LINE, print_cardinality(declaration.cardinality))]
             words += [_word(annotation, written) for annotation in declaration.annotations]
     if not isinstance(declaration, ast.InterfaceDecl):
-        # What a bare `@key` stands for has the place of its annotation.
+        # The constraint of a bare `@key` has the span of its annotation, by which it is recognised and left out.
         sugar = {annotation.span for prop in declaration.properties for annotation in prop.annotations}
         own = [constraint for constraint in declaration.constraints if constraint.span not in sugar]
         members += [(constraint.span.start, _constraint(constraint, written)) for constraint in own]
@@ -205,7 +205,7 @@ def _declared(prop: ast.PropertyDecl, written: Written) -> Doc:
 
 
 def _type(kind: PropType, values: Sequence[str]) -> Doc:
-    """A type; the values of an enum stay in the order they are written in."""
+    """A type; enum values keep the order in which they are written."""
     if not values:
         return str(kind)
     return (Group(("enum(", Nest((SOFT, filled(values))), SOFT, ")")), "?" if kind.nullable else "")
@@ -243,7 +243,7 @@ def _bound(value: int | float | None) -> str:
 
 
 def _number(value: int | float) -> str:
-    """Digits, with a point for a float: the language has no exponents."""
+    """A number without an exponent, which the language does not have; a float always has a point."""
     if isinstance(value, int):
         return str(value)
     digits = format(Decimal(repr(value)), "f")

@@ -1,7 +1,7 @@
-"""Which types and properties of several schemas are the same thing, whatever number each schema knows it by.
-
-One number is one thing: branches never give one number to two. Two numbers can be one thing when two branches have added it
-alike; the merge that found out has written it down in `SchemaIR.aliases`, and a later one reads it there.
+"""Deciding which types and properties of several schemas are the same, although they may have different numbers.
+A number never means two different things, since branches give out different numbers. Two numbers can mean the same type or
+property when two branches added it alike: the merge that unified them recorded it in `SchemaIR.aliases`, where later merges
+read it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.language.schema.ir import SchemaIR
 
 Entity = NodeType | EdgeType
-#: A type by its number, or a property by the number of its type and its own.
+#: A type as (its number), or a property as (the number of its type, its own number).
 Thing = tuple[int, ...]
 
 
@@ -23,7 +23,7 @@ def types_of(ir: SchemaIR) -> list[Entity]:
 
 
 def type_text(entity: Entity) -> str:
-    """A type as aliases name it."""
+    """The text of a type in `SchemaIR.aliases`."""
     return f"{entity.id:016x}-{entity.incarnation:016x}"
 
 
@@ -35,20 +35,20 @@ def _thing(text: str) -> Thing:
 
 @dataclass
 class Sameness:
-    """Sets of numbers that mean one thing; each set is known by one of its members."""
+    """Sets of numbers with the same meaning; one member represents each set."""
 
     _chosen: dict[Thing, Thing] = field(default_factory=dict)
 
     def type(self, number: int) -> int:
-        """The number by which a type is known."""
+        """The representative number of a type."""
         return self._find((number,))[0]
 
     def property(self, type_number: int, number: int) -> int:
-        """The number by which a property is known; the number of its type is the one that its schema uses."""
+        """The representative number of a property; `type_number` is the number of its type in the property's own schema."""
         return self._find((type_number, number))[1]
 
     def join(self, stays: Thing, other: Thing) -> None:
-        """Two things are one, known by the first."""
+        """Record that two things are the same; the representative of `stays` is kept."""
         kept, gone = self._find(stays), self._find(other)
         if kept != gone:
             self._chosen[gone] = kept
@@ -60,7 +60,7 @@ class Sameness:
 
 
 def sameness(schemas: Iterable[SchemaIR]) -> Sameness:
-    """What some schemas say of each other; of several numbers the one that an earlier schema uses is kept."""
+    """The sameness recorded in the aliases of some schemas; the number that the earliest schema uses represents a set."""
     found, listed = Sameness(), list(schemas)
     used = {thing: place for place, ir in reversed(list(enumerate(listed))) for thing in _used(ir)}
     for group in _groups(listed):
@@ -89,7 +89,7 @@ def _used(ir: SchemaIR) -> Iterator[Thing]:
 
 
 def aliases_of(schemas: Iterable[SchemaIR], merged: Iterable[Entity], same: Sameness) -> Mapping[str, str]:
-    """What a merged schema writes down: every other number of the things it has, and the one it knows them by."""
+    """The aliases of a merged schema: each other number of its types and properties → the number that it uses."""
     known = {entity.id: entity for entity in merged}
     found: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""Types for a three-way merge: every name replaced by a number, so that a rename on one side meets a use on the other. Pure."""
+"""Types for a three-way merge, with names replaced by numbers, so that a rename does not hide a use elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.language.schema.ir import SchemaIR
 from omnigraph.language.schema.printer import print_property, print_type
 from omnigraph.language.schema.sameness import Entity, Sameness, types_of
 
-#: A column that a rule names: the number of a property, or an end of an edge.
+#: A column that a rule names: the number of a property, or the name of an edge's end.
 Column = int | str
 ABSENT: Any = object()
 CLASH: Any = object()
@@ -83,12 +83,12 @@ def _property_facts(declared: Property, column: Callable[[str], Column]) -> dict
 
 
 def lasting(annotations: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`@rename_from` says how to get somewhere, not what is there."""
+    """The annotations without `@rename_from`, which describes a transition and not the schema itself."""
     return tuple(annotation for annotation in annotations if annotation.name != "rename_from")
 
 
 def meaning(shape: Shape) -> Any:
-    """What a type says, to see whether a side has changed it."""
+    """The content of a type, to compare whether a side has changed it."""
     own = {name: value for name, value in shape.facts.items() if name != "annotations"}
     properties = {number: property_meaning(facts) for number, facts in shape.properties.items()}
     return own, lasting(shape.facts["annotations"]), dict(shape.sets), properties
@@ -99,7 +99,7 @@ def property_meaning(facts: Mapping[str, Any]) -> Any:
 
 
 def merged_fact(name: Any, base: Any, ours: Any, theirs: Any) -> Any:
-    """One fact of three sides as one, or a clash."""
+    """The three-way merge of one fact; CLASH when both sides changed it differently."""
     if ours == theirs or theirs == base:
         return ours
     if ours == base:
@@ -112,7 +112,7 @@ def merged_fact(name: Any, base: Any, ours: Any, theirs: Any) -> Any:
 
 
 def _types(base: Any, ours: Any, theirs: Any) -> Any:
-    """Both have changed the type: one what it holds, the other whether it may be null; enums are merged value by value."""
+    """The merge of a type that both sides changed: kind, nullability and enum separately; enums value by value."""
     kind = merged_fact("kind", kind_of(base), kind_of(ours), kind_of(theirs))
     nullable = merged_fact("nullable", base.nullable, ours.nullable, theirs.nullable)
     enum = merged_fact("enum", base.enum, ours.enum, theirs.enum)
@@ -125,19 +125,19 @@ def _types(base: Any, ours: Any, theirs: Any) -> Any:
 
 
 def kind_of(kind: Any) -> Any:
-    """A type as far as it decides what a column holds."""
+    """The type without enum and nullability: the kind of values that the column stores."""
     return replace(kind, enum=None, nullable=False)
 
 
 def keyed(shape: Shape) -> Any:
-    """What the ids and ends of a type's rows are made of."""
+    """The parts of a type that determine ids and edge ends: the key, its types, and the ends."""
     key = shape.facts["key"] or ()
     kinds = [kind_of(shape.properties[column]["type"]) if column in shape.properties else column for column in key]
     return key, kinds, shape.facts.get("ends")
 
 
 def merged_set(base: Mapping[str, frozenset[Any]], ours: Any, theirs: Any, name: str) -> frozenset[Any]:
-    """Elements of three sets: what a side added is there, what a side removed is not."""
+    """The three-way merge of sets: elements added by a side are in it, elements removed by a side are not."""
     was, mine, other = (side.get(name, frozenset()) for side in (base, ours, theirs))
     found: frozenset[Any] = (mine & other) | (mine - was) | (other - was)
     return found
@@ -163,7 +163,7 @@ def declared_in(shapes: Mapping[int, Shape], number: int) -> Mapping[Any, Proper
 
 
 def columns_of(shape: Shape) -> Iterator[Column]:
-    """Every column that a rule of a type names."""
+    """Every column that the rules of a type name."""
     yield from shape.facts["key"] or ()
     yield from (name[1] for name in shape.facts if isinstance(name, tuple))
     for name in ("uniques", "indexes"):

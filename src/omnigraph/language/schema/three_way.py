@@ -1,8 +1,10 @@
-"""Three schemas become one: a change of one side is taken, an equal change of both once, and all else is a clash. Pure.
-
-Types and properties are compared by their stable numbers (`sameness`); names, endpoints and the columns of a rule are turned into
-numbers first, so that a rename on one side and a use on the other meet. What both sides have added under one name is one thing
-when it is declared alike. The merged schema is printed and compiled like any other, so it keeps every rule of the language.
+"""The three-way merge of schemas: changes of one side and equal changes of both are taken, other changes clash. Pure.
+Types and properties are compared by their stable numbers (`sameness`). Names, endpoints and the columns of rules are replaced
+by
+numbers first, so that a rename on one side does not hide a use on the other. Types or properties that both sides added under
+the
+same name are unified when they are declared alike. The merged schema is printed and compiled like any other, so that it obeys
+every rule of the language.
 """
 
 from __future__ import annotations
@@ -40,16 +42,16 @@ from omnigraph.language.schema.shapes import (
 )
 
 Side = Literal["ours", "theirs"]
-#: A thing of the merged schema: a type by its number, or one of its properties.
+#: A type as (its number), or a property as (the number of its type, its own number).
 Thing = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two changes that do not go together, with the declarations of all sides; None where a side has none."""
+    """Two changes that contradict each other, with the declarations of all sides; None where a side has none."""
 
     type_key: str
-    #: The property it is about; None: the type itself.
+    #: The property of the clash; None when it concerns the type itself.
     property: str | None
     message: str
     base: str | None = None
@@ -59,7 +61,7 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A type or property that one side has dropped and the other has left as it was; the other may have new data in it."""
+    """A type or property that one side dropped and the other left unchanged; the other side may have new data in it."""
 
     by: Side
     thing: Thing
@@ -69,12 +71,12 @@ class Drop:
 
 @dataclass(frozen=True)
 class Merged:
-    """The merged schema. With clashes it is only a proposal: it has what ours says, and keeps what one side dropped."""
+    """The merged schema. With clashes it is only a proposal, which follows ours and keeps what one side dropped."""
 
     ir: SchemaIR
     same: Sameness
     clashes: tuple[Clash, ...] = ()
-    #: Clashes that were decided for a side.
+    #: Clashes that the preferred side decided.
     decided: tuple[Clash, ...] = ()
     drops: tuple[Drop, ...] = ()
 
@@ -88,10 +90,9 @@ def merge_schemas(
     prefer: Side | None = None,
     keep: frozenset[Thing] = frozenset(),
 ) -> Merged:
-    """Merge two schemas by what each has changed since the base.
-
-    `incarnation`: of types that only theirs has, whose tables are made anew. `prefer`: the side that decides clashes.
-    `keep`: things that stay although one side has dropped them.
+    """Merge two schemas by the changes that each made since the base.
+    `incarnation`: the incarnation of types that only theirs has; their tables are created new. `prefer`: the side that decides
+    clashes; None: no side does. `keep`: types and properties that stay although one side dropped them.
     """
     met: tuple[Clash, ...] = ()
     while True:
@@ -101,7 +102,7 @@ def merge_schemas(
             if prefer is None:
                 return replace(merged, clashes=(*met, *merged.clashes))
             return replace(merged, decided=(*met, *merged.decided))
-        # Something that stays needs something that was to go.
+        # A kept type or rule needs a type or property that was to be dropped: merge again and keep that too.
         keep, met = frozenset(work.keep), (*met, *work.needed)
 
 
@@ -119,7 +120,7 @@ class _Work:
     clashes: list[Clash] = field(default_factory=list)
     decided: list[Clash] = field(default_factory=list)
     drops: list[Drop] = field(default_factory=list)
-    #: Clashes that made something stay; the next round does not meet them again.
+    #: Clashes because of which something is kept; the next round does not find them again.
     needed: list[Clash] = field(default_factory=list)
 
     def merged(self) -> Merged:
@@ -142,7 +143,7 @@ class _Work:
     # --- what both have added -----------------------------------------------------------------------------------------
 
     def _join_added(self, same: Sameness) -> None:
-        """What both sides have added under one name is one thing; that it is declared otherwise is found when it is merged."""
+        """Unify types and properties that both sides added under one name; different declarations clash later."""
         known = {same.type(entity.id) for entity in types_of(self.base)}
         of_ours = {entity.type_key: entity for entity in types_of(self.ours) if same.type(entity.id) not in known}
         for entity in types_of(self.theirs):
@@ -152,7 +153,7 @@ class _Work:
             same.join((twin.id,), (entity.id,))
             free = self.ours.next_property_ids[twin.type_key]
             for name, declared in entity.properties.items():
-                # The numbers of both count from 1: what ours does not have gets one that ours has not given out.
+                # Both sides number properties from 1: a property that ours lacks gets a number that ours has not used.
                 number = twin.properties[name].id if name in twin.properties else free + declared.id
                 same.join((twin.id, number), (entity.id, declared.id))
         mine = {same.type(entity.id): entity for entity in types_of(self.ours)}
@@ -183,7 +184,7 @@ class _Work:
         return self._both(number, base, ours, theirs)
 
     def _one_sided(self, number: int, base: Shape, there: Shape, dropped_by: Side) -> Shape | None:
-        """A type that one side has dropped."""
+        """The merge of a type that one side dropped; None when it is dropped from the result."""
         key = there.entity.type_key
         if (number,) in self.keep:
             return there
@@ -202,7 +203,7 @@ class _Work:
                 key, None, f"{key} was added on both sides with different declarations", *texts_of(None, ours, theirs)
             )
             if keyed(ours) != keyed(theirs):
-                # Ids are made of the key: rows of one declaration can not become rows of the other.
+                # Ids derive from the key, so rows of one declaration can not become rows of the other.
                 self.clashes.append(clash)
                 return ours
             return theirs if self._clash(clash) == "theirs" else ours
@@ -266,7 +267,7 @@ class _Work:
             verb = "declared" if not base else "changed"
             found = clash(f"{' and '.join(clashing)} {verb} differently on both sides")
             if {"key", "ends"} & {*open_facts}:
-                # Ids and rows are made for one key and one pair of types: neither side can take the other's.
+                # Ids and rows depend on the key and the end types, so no side can adopt the other's.
                 self.clashes.append(found)
                 side = None
             else:
@@ -278,14 +279,14 @@ class _Work:
         return merged
 
     def _clash(self, clash: Clash) -> Side | None:
-        """Take a clash down; the side that decides it, None when none does."""
+        """Record a clash; returns the side that decides it, None when no side is preferred."""
         (self.clashes if self.prefer is None else self.decided).append(clash)
         return self.prefer
 
     # --- what has to fit together -------------------------------------------------------------------------------------
 
     def _names(self, merged: dict[int, Shape]) -> None:
-        """Two things under one name: the one that the deciding side calls so has it."""
+        """Resolve equal names of different types or properties: the deciding side's type or property keeps the name."""
         seen: dict[str, int] = {}
         for number in list(merged):
             shape = merged[number]
@@ -337,7 +338,7 @@ class _Work:
             merged[number] = replace(merged[number], properties=properties)
 
     def _require_ends(self, merged: dict[int, Shape]) -> None:
-        """An edge type whose node type one side has dropped."""
+        """Find edge types whose node type the other side dropped: a clash, which drops the edge type or keeps the node type."""
         for number, shape in list(merged.items()):
             for end in shape.facts.get("ends", ()):
                 if end in merged or (end,) in self.keep:
@@ -354,7 +355,7 @@ class _Work:
                 self.needed.append(clash)
 
     def _require_columns(self, merged: dict[int, Shape]) -> None:
-        """A rule about a property that one side has dropped."""
+        """Find rules about a property that one side dropped: a clash, which drops the rule or keeps the property."""
         for number, shape in list(merged.items()):
             there = {*shape.properties, "src", "dst"}
             for column in {name for name in columns_of(shape) if name not in there}:
@@ -480,7 +481,7 @@ class _Work:
                 if known([column])
             ),
             "id": number,
-            # The table of a type that ours does not have is made anew.
+            # A type that ours does not have gets a new table.
             "incarnation": self.incarnation if ours is None else ours.entity.incarnation,
             "description": facts["description"],
             "instruction": facts["instruction"],
@@ -492,17 +493,17 @@ class _Work:
         return NodeType(**common, implements=tuple(sorted(shape.sets["implements"])))
 
     def _number(self, number: int, found: int, facts: Mapping[str, Any]) -> int:
-        """The number of a property. One that has another kind of values than ours had under this number is another column."""
+        """The number of a merged property; a new number when its kind of values differs from ours, since the column differs."""
         mine, other = (declared_in(shapes, number).get(found) for shapes in self.shapes[1:])
         if mine is None or other is None or kind_of(mine.type) == kind_of(facts["type"]) or other.id == mine.id:
             return found
         theirs = self.shapes[2][number].entity
-        # Of a type that both have added, the numbers of theirs are not those of ours.
+        # For a type that both sides added, theirs counts property numbers independently of ours.
         same_type = theirs.id == self.shapes[1][number].entity.id
         return other.id if same_type else self.ours.next_property_ids[self.shapes[1][number].entity.type_key] + other.id
 
     def _checked(self, raw: SchemaIR) -> SchemaIR:
-        """The schema as the language understands it; that it can not be said in the language is a clash that no side decides."""
+        """The merged schema, printed and compiled; when that fails, the error is a clash that no side decides."""
         try:
             return accept_schema(compile_schema(print_schema(raw)), raw)
         except LanguageError as error:

@@ -49,7 +49,7 @@ __all__ = [
     "check_query",
 ]
 
-#: The name under which engines hand the instant of a query around; no query may declare it.
+#: The parameter name under which engines pass the time of a query; no query may declare it.
 NOW_PARAMETER = "__now"
 
 

@@ -1,4 +1,4 @@
-"""A backfill, `Person.slug = lower(name)`: an expression over the rows that are there, for a property of the wanted schema."""
+"""A backfill, `Person.slug = lower(name)`: an expression over existing rows, for a property of the wanted schema."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from omnigraph.language.source import Source, Span
 
 Entity = NodeType | EdgeType
 
-#: What a backfill is called where an error says its place.
+#: The file name in the place of an error in a backfill.
 NAME = "backfill"
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """What rows without a value get in one property of a type. `text`: the expression as it was written."""
+    """The value that one property of a type gets in rows without a value. `text`: the expression as it was written."""
 
     entity: Entity
     assign: Assign
     text: str
 
 
-#: The properties that a schema change drops from a type, by the names they have until then.
+#: The properties that a schema change drops from a type, by their old names.
 Dropped = Callable[[Entity], Mapping[str, Property]]
 
 

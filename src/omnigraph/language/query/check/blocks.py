@@ -1,8 +1,9 @@
 """The clauses of a `match` block and of the blocks inside it, checked in the order they are written.
 
-The order of clauses does not change their meaning: negations come last. So a `not` block that names a variable which
-a later clause beside it binds is checked after that clause, and speaks about that variable. Only an `optional` block
-parts them: what follows it may speak about variables that stand for nothing in some rows.
+The order of clauses does not change their meaning, because negations come last: a `not` block that names a variable of a later
+clause is checked after this clause, and refers to this variable. Only an `optional` block separates clauses: the clauses
+after it
+may refer to variables that are null in some rows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from omnigraph.language.query.joining import as_condition, is_condition
 
 
 def check_block(scope: Scope, clauses: tuple[ast.Clause, ...]) -> Block:
-    """Check all clauses; what they bind is in the scope afterwards."""
+    """Check all clauses; the variables that they bind are in the scope afterwards."""
     named = frozenset(name for clause in clauses for name in _bound_by(clause))
     optional: NestedBlock | None = None
     parts: list[tuple[NestedBlock | None, Block]] = []
@@ -85,7 +86,7 @@ class _Part:
                 self.filters += filters_of(condition(with_blocks(scope, self.attached), written))
 
     def checked(self) -> Block:
-        """All clauses; clauses that waited for a variable are checked now."""
+        """The block of all clauses; the clauses that waited for a variable are checked now."""
         scope = self.scope
         self.negations += [_check_negation(scope, clause) for clause in self.waiting]
         return Block(
@@ -106,7 +107,7 @@ class _Part:
 
 
 def check_inner_block(scope: Scope, clauses: tuple[ast.Clause, ...]) -> tuple[Scope, Block]:
-    """A block whose variables nobody else sees, and the scope inside it."""
+    """The scope inside of a block, whose variables are not visible outside, and the checked block."""
     inner = scope.inner()
     return inner, check_block(inner, clauses)
 
@@ -116,7 +117,7 @@ def _nested_block(scope: Scope, clauses: tuple[ast.Clause, ...]) -> NestedBlock:
 
 
 def nested(scope: Scope, block: Block, read: Iterable[str] = ()) -> NestedBlock:
-    """A block and the variables of the surrounding scope it speaks about; `read` are some that are read of its matches."""
+    """A block with the outer variables that it uses; `read`: further variables that are read from its matches."""
     mentioned = mentioned_in(block).union(read)
     values = (column.variable for column in scope.values.values())
     parts = (column.variable for name in scope.paths for column in path_columns(scope, name))
@@ -125,7 +126,7 @@ def nested(scope: Scope, block: Block, read: Iterable[str] = ()) -> NestedBlock:
 
 
 def with_blocks(scope: Scope, attached: list[AttachedBlock]) -> Scope:
-    """The same scope, for expressions that may be found over blocks; these are added to `attached`."""
+    """The same scope, in which expressions may contain blocks; each such block is added to `attached`."""
 
     def block_value(within: Scope, call: ast.BlockCall) -> Column:
         inner, block = check_inner_block(within, call.clauses)
@@ -150,7 +151,7 @@ def _check_negation(scope: Scope, clause: ast.Negation) -> NestedBlock:
 
 
 def _check_optional(scope: Scope, clause: ast.Optional) -> NestedBlock:
-    """What it binds is bound afterwards, and may stand for nothing."""
+    """Check an optional block; its variables are bound afterwards and may be null."""
     inner, block = check_inner_block(scope, clause.clauses)
     found = nested(scope, block)
     own = {name for known in (inner.nodes, inner.edges, inner.paths) for name in known if not scope.is_bound(name)}
@@ -161,7 +162,7 @@ def _check_optional(scope: Scope, clause: ast.Optional) -> NestedBlock:
 
 
 def mentioned_in(block: Block) -> frozenset[str]:
-    """Every variable that a checked block speaks about, those of the blocks inside it included."""
+    """Every variable that a checked block uses, including the variables of nested blocks."""
     found: set[str] = set()
     for part in block.parts:
         steps = (*part.steps, *(path.step for path in part.paths))
@@ -174,7 +175,7 @@ def mentioned_in(block: Block) -> frozenset[str]:
 
 
 def _bound_by(clause: ast.Clause) -> frozenset[str]:
-    """The variables a clause binds where they are not bound yet."""
+    """The variables that a clause binds unless they are bound already."""
     match clause:
         case ast.Binding():
             names = frozenset((clause.variable,))
@@ -190,7 +191,7 @@ def _bound_by(clause: ast.Clause) -> frozenset[str]:
 
 
 def _named_in(clause: ast.Clause) -> Iterator[str]:
-    """The variables a clause binds or reads a property of, at any depth."""
+    """The variables that a clause binds or reads, at any depth."""
     yield from _bound_by(clause)
     match clause:
         case ast.Negation() | ast.Optional():

@@ -53,7 +53,7 @@ def comparison(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Exp
 
 
 def _operands(scope: Scope, left: ast.Expr, right: ast.Expr, resolve: Resolve) -> tuple[ir.Expr, ir.Expr]:
-    """Both sides; a null literal has the type of the other one, and so has a text that stands for a date."""
+    """Both sides of a comparison; a null literal, and a text literal compared with a date, get the type of the other side."""
     sides = [None if isinstance(side, ast.NullLit) else _operand(scope, side, resolve) for side in (left, right)]
     typed = next((side.type for side in sides if side is not None), ir.STRING)
     one, other = (TypedValue(None, typed.as_nullable()) if side is None else side for side in sides)
@@ -157,7 +157,7 @@ def _typed_list(items: ir.Expr, element: PropType) -> ir.Expr:
 
 
 def require_comparable(scope: Scope, left: ir.Expr, operator: str, right: ir.Expr, span: Span) -> None:
-    """`= != < <= > >=` stand between two compatible scalars, else T7."""
+    """Raise T7 unless both sides of `= != < <= > >=` are compatible scalars."""
     for side in (left.type, right.type):
         if side.is_list:
             scope.error("T7", f"list comparisons are not supported, one side is {side}; use `contains`", span)
@@ -172,7 +172,7 @@ def require_comparable(scope: Scope, left: ir.Expr, operator: str, right: ir.Exp
 
 
 def _require_enum_value(scope: Scope, column: ir.Expr, literal: ir.Expr, span: Span) -> None:
-    """A literal that equals no value of an enum is a mistake; ordered comparisons may use any text."""
+    """Raise T3 when a literal is compared with an enum that does not have this value; `<` and the like allow any text."""
     if (
         isinstance(column, ir.Column)
         and column.type.enum

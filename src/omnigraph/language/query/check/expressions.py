@@ -1,4 +1,4 @@
-"""Expressions: names resolved, every part with its type. One function serves every place that holds a value or a condition."""
+"""Expressions: names are resolved and every part gets a type. `resolve` serves every place of a value or a condition."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from omnigraph.language.types import INTEGERS, PropType, Scalar
 
 #: Functions whose arguments have one type.
 ONE_TYPE = frozenset({"least", "greatest", "coalesce", "list", "nullif"})
-#: How many characters before a bare word are looked at.
+#: How many characters before a bare word are examined for a hint.
 _NEAR = 80
 
 
 def resolve(scope: Scope, expr: ast.Expr) -> ir.Expr:
-    """The typed form of an expression; a bare node variable stands for the node's id."""
+    """The typed form of an expression; a bare node variable means the id of the node."""
     match expr:
         case ast.Ident():
             return _word(scope, expr)
@@ -64,7 +64,7 @@ def resolve(scope: Scope, expr: ast.Expr) -> ir.Expr:
 
 
 def condition(scope: Scope, expr: ast.Expr) -> ir.Expr:
-    """The typed form of a condition, which is a Bool; `null` is one."""
+    """The typed form of a condition, which must be a Bool; `null` is allowed."""
     if isinstance(expr, ast.NullLit):
         return TypedValue(None, ir.BOOL.as_nullable())
     found = resolve(scope, expr)
@@ -90,7 +90,7 @@ def _word(scope: Scope, word: ast.Ident) -> ir.Expr:
 
 
 def _variable(scope: Scope, variable: ast.Variable) -> ir.Expr:
-    """A value that a `with` has named, a parameter, else a bound node."""
+    """The value of `$name`: a value named by a `with`, a column in `having`, a parameter, or the id of a bound node."""
     name = variable.name
     if name in scope.values:
         return scope.values[name]
@@ -119,7 +119,7 @@ def _variable(scope: Scope, variable: ast.Variable) -> ir.Expr:
 
 
 def _over_block(scope: Scope, call: ast.BlockCall) -> ir.Column:
-    """What is found over the matches of a block, for each row."""
+    """The column of a value that is computed over the matches of a block, for each row."""
     if scope.block_value is None:
         scope.error("T31", f"`{call.function} {{ … }}` stands in a condition of `match`, or in `return`", call.span)
     return scope.block_value(scope, call)
@@ -144,7 +144,7 @@ def _arithmetic(scope: Scope, expr: ast.Arithmetic) -> ir.Expr:
     left, right = values(scope, (expr.left, expr.right))
     kind = _arithmetic_type(left.type, expr.operator, right.type)
     if kind is None and isinstance(expr.left, ast.NullLit) is not isinstance(expr.right, ast.NullLit):
-        # A null that is no date may be a number of days.
+        # A null without a type is tried as a number too: `date + null`.
         left, right = (TypedValue(None, ir.I64.as_nullable()) if _is_untyped(side) else side for side in (left, right))
         kind = _arithmetic_type(left.type, expr.operator, right.type)
     if kind is None:
@@ -199,13 +199,13 @@ def _nullable(kind: PropType, parts: Sequence[ir.Expr]) -> PropType:
 
 
 def values(scope: Scope, exprs: Sequence[ast.Expr]) -> list[ir.Expr]:
-    """Typed values; a null literal or an empty list among them has the type of the first one that has a type of its own."""
+    """Typed values; a null literal or an empty list gets the type of the first value that has a type."""
     found = [TypedValue(None, _NO_TYPE) if isinstance(expr, ast.NullLit) else resolve(scope, expr) for expr in exprs]
     typed = next((value.type for value in found if not _is_untyped(value)), None)
     return [_typed(value, typed) if _is_untyped(value) else value for value in found]
 
 
-#: The type of a null that nothing gives another one.
+#: The type of a null literal when no other value determines it.
 _NO_TYPE = ir.STRING.as_nullable()
 
 
@@ -273,7 +273,7 @@ def _of_entity(scope: Scope, call: ast.Call) -> ir.Expr:
 
 
 def _object(scope: Scope, variable: ast.Variable) -> ir.Call:
-    """All that is known of a node or an edge, without blobs and vectors: their values are read on their own."""
+    """`object(x)`: all properties of a node or an edge except blobs and vectors, which are read separately."""
     entity = scope.entity(variable.name)
     if entity is None:
         scope.unbound("T6", variable.name, variable.span)

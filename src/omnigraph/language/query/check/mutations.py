@@ -21,9 +21,9 @@ from omnigraph.language.types import PropType
 
 Plain = ast.Insert | ast.Upsert | ast.Update | ast.Delete
 
-#: The column of the matches that holds the id of what is changed.
+#: The column of the matches with the id of the node or edge to change.
 MATCHED_ID = "@id"
-#: How an edge's ends are named in a statement, and the columns they are.
+#: The names of an edge's ends in a statement, and their columns.
 ENDPOINTS = {"from": "src", "to": "dst"}
 
 
@@ -67,7 +67,7 @@ def _target(scope: Scope, statement: Plain) -> NodeType | EdgeType:
 
 
 def _refuse_mixture(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> None:
-    """One query either writes or deletes, so that what a later statement sees is never in doubt."""
+    """Raise an error when a query both writes and deletes, since it would be unclear what a later statement sees."""
     deletes = [isinstance(statement, ast.Delete | ast.MatchDelete) for statement in mutation.statements]
     if all(deletes) or not any(deletes):
         return
@@ -81,11 +81,11 @@ def _refuse_mixture(scope: Scope, query: ast.Query, mutation: ast.Mutation) -> N
     )
 
 
-# --- statements that work on matches ----------------------------------------------------------------------------------
+# --- statements on matches --------------------------------------------------------------------------------------------
 
 
 def _matched(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete) -> CheckedMatch:
-    """A statement whose values read what a pattern matches."""
+    """A statement whose values read the rows that a pattern matches."""
     inside = scope.inner()
     block = check_block(inside, statement.clauses)
     _refuse_blobs(inside, statement)
@@ -120,7 +120,7 @@ def _matched(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | ast.Ma
 
 
 def _refuse_blobs(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | ast.MatchDelete) -> None:
-    """A Blob is given by a parameter, row by row; a pattern has none to give."""
+    """Raise T35 for a Blob property: a Blob value comes from a parameter only, never from a match."""
     if isinstance(statement, ast.MatchDelete):
         return
     inner = statement.statement if isinstance(statement, ast.MatchInsert) else statement
@@ -136,7 +136,7 @@ def _refuse_blobs(scope: Scope, statement: ast.MatchInsert | ast.MatchUpdate | a
 
 
 def _matched_target(scope: Scope, variable: ast.Variable) -> NodeType | EdgeType:
-    """The type of a matched node or edge that is changed."""
+    """The type of the matched node or edge that a statement changes."""
     target = scope.nodes.get(variable.name) or scope.edges.get(variable.name)
     if target is None:
         scope.unbound("T35", variable.name, variable.span)
@@ -154,7 +154,7 @@ def _id_column(scope: Scope, variable: str) -> ir.OutputColumn:
 def _columns_of(
     made: ir.InsertNode | ir.InsertEdge | ir.UpsertNode,
 ) -> tuple[tuple[ir.OutputColumn, ...], ir.InsertNode | ir.InsertEdge | ir.UpsertNode]:
-    """The values of an insert as columns of the matches, and the insert that reads them."""
+    """The values of an insert as columns of the matches, and the insert that reads these columns."""
     columns = [ir.OutputColumn(assign.property, assign.value) for assign in made.assignments]
     values = tuple(replace(each, value=ir.ResultColumn(each.property, each.value.type)) for each in made.assignments)
     if isinstance(made, ir.InsertEdge):
@@ -212,7 +212,7 @@ def _update(scope: Scope, statement: ast.Update, target: NodeType | EdgeType) ->
 
 
 def _refuse_identity(scope: Scope, statement: ast.Update | ast.MatchUpdate, target: NodeType | EdgeType) -> None:
-    """What says which node or edge it is does not change."""
+    """Raise an error for an update of a key property or of an edge's ends, which identify the node or edge."""
     for assignment in statement.assignments:
         if isinstance(target, EdgeType) and assignment.property in (*ENDPOINTS, *ENDPOINTS.values()):
             scope.error(
@@ -251,7 +251,7 @@ def _assignments(
     target: NodeType | EdgeType,
     words: Mapping[str, ir.Expr] | None = None,
 ) -> dict[str, ir.Assign]:
-    """What is assigned; in an update, `words` are the columns of the row as it is."""
+    """The assignments by property; in an update, `words` are the columns of the row before the update."""
     if not statement.assignments:
         scope.error("T10", f"nothing is assigned to {target.name}", statement.span)
     assigned: dict[str, ir.Assign] = {}
@@ -282,7 +282,7 @@ def _require_end(scope: Scope, edge: EdgeType, assignment: ast.Assignment) -> No
 
 
 def _assignable(target: NodeType | EdgeType, name: str) -> PropType | None:
-    """The type of what an assignment may name: a declared property, or an endpoint of an edge."""
+    """The type of an assigned name, a declared property or an endpoint of an edge; None for any other name."""
     declared = target.properties.get(name)
     if declared is not None:
         return declared.type
@@ -319,7 +319,7 @@ def assigned_value(scope: Scope, assignment: ast.Assignment, kind: PropType, own
 
 
 def row_words(target: NodeType | EdgeType) -> dict[str, ir.Expr]:
-    """What bare words stand for in an update or a delete: the columns of the row."""
+    """The meaning of bare words in an update or a delete: the columns of the row."""
     words: dict[str, ir.Expr] = {
         name: ir.Column(ir.ROW, name, declared.type)
         for name, declared in target.properties.items()
@@ -334,7 +334,7 @@ def row_words(target: NodeType | EdgeType) -> dict[str, ir.Expr]:
 
 
 def _no_value(scope: Scope, target: NodeType | EdgeType) -> Callable[[str, Span], NoReturn]:
-    """The error for a bare word that stands for nothing."""
+    """A function that raises the error for an unknown bare word."""
 
     def refuse(name: str, span: Span) -> NoReturn:
         declared = target.properties.get(name)

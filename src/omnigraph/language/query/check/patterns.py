@@ -15,14 +15,14 @@ from omnigraph.language.query.ir import OPEN_END, Column, Compare, Direction, Me
 from omnigraph.language.schema.catalog import EdgeType, NodeType
 from omnigraph.language.source import Span
 
-#: Written for any node type, or any edge type.
+#: The type name that stands for all node types, or all edge types.
 ANY = "*"
 
 # --- bindings ---------------------------------------------------------------------------------------------------------
 
 
 def check_binding(scope: Scope, clause: Binding) -> tuple[str, tuple[Predicate, ...]]:
-    """Bind a node variable; gives its name and the conditions of its braces."""
+    """Bind a node variable; returns its name and the conditions in its braces."""
     node_type = joined_nodes(_node_types(scope, clause))
     variable = scope.name_of(clause.variable)
     if variable in scope.edges:
@@ -92,7 +92,7 @@ def _refuse_list(scope: Scope, match: PropertyMatch, owner: str) -> None:
 
 
 def check_traversal(scope: Scope, clause: Traversal) -> Step:
-    """Check a traversal and bind the ends and the edge variable that are new."""
+    """Check a traversal and bind its ends and its edge variable if they are new."""
     edges = _edge_types(scope, clause)
     max_hops = _max_hops(scope, clause)
     _check_edge_variable(scope, clause)
@@ -103,7 +103,7 @@ def check_traversal(scope: Scope, clause: Traversal) -> Step:
 
 
 def check_path(scope: Scope, clause: PathMatch) -> PathStep:
-    """Check the shortest paths between two nodes and bind the path."""
+    """Check a `shortest` or `all_shortest` between two nodes and bind the path variable."""
     traversal = clause.traversal
     if clause.variable != ANONYMOUS and scope.is_bound(clause.variable):
         scope.error("T32", f"`${clause.variable}` is already bound; give the path a name of its own", clause.span)
@@ -121,7 +121,7 @@ def check_path(scope: Scope, clause: PathMatch) -> PathStep:
 
 
 def _weight(scope: Scope, clause: PathMatch, edge: EdgeType) -> Column | None:
-    """The property that `by $e.cost` names."""
+    """The property named by `by $e.cost`; None without `by`."""
     weight = clause.weight
     if weight is None:
         return None
@@ -192,7 +192,7 @@ def _step(scope: Scope, clause: Traversal, edges: list[EdgeType], max_hops: int)
 
 
 def _as_word(edge_name: str) -> str:
-    """How an edge is written in a traversal."""
+    """The name of an edge type as it is written in a traversal."""
     return edge_name[:1].lower() + edge_name[1:]
 
 
@@ -227,7 +227,7 @@ def _check_edge_variable(scope: Scope, clause: Traversal) -> None:
 
 
 def _bind_ends(scope: Scope, clause: Traversal, edge: EdgeType, source: str, target: str) -> Direction:
-    """Bind both ends; the end that is bound already says which way the edge is followed."""
+    """Bind both ends; an end that is bound already determines the direction in which the edge is followed."""
     forward = _is_forward(scope, source, target, edge, clause.span)
     types = (edge.from_type, edge.to_type) if forward else (edge.to_type, edge.from_type)
     for variable, type_name in zip((source, target), types, strict=True):
@@ -240,7 +240,7 @@ def _bind_ends(scope: Scope, clause: Traversal, edge: EdgeType, source: str, tar
 
 
 def _is_forward(scope: Scope, source: str, target: str, edge: EdgeType, span: Span) -> bool:
-    """Whether the written source is the edge's `from`. With both types equal the written order always is."""
+    """Whether the written source is the `from` end of the edge; always true when both ends have the same type."""
     for variable, own_end, other_end in (
         (source, edge.from_type, edge.to_type),
         (target, edge.to_type, edge.from_type),

@@ -18,12 +18,12 @@ from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Place, Span, nearest_name
 from omnigraph.language.types import INTEGERS, Scalar
 
-#: A column as it was written, and what it is.
+#: A projection as it was written, and its typed column.
 Written = tuple[ast.Projection, ir.OutputColumn]
 
 
 def check_read(scope: Scope, read: ast.Read | ast.Union) -> CheckedRead | CheckedUnion:
-    """Check a read and all parts before it; the scope is empty before and of no use afterwards."""
+    """Check a read and all parts before it. The scope must be empty, and is not to be used afterwards."""
     if isinstance(read, ast.Union):
         return _check_union(scope, read)
     before = None if read.before is None else _check_with(scope, read.before)
@@ -34,7 +34,7 @@ def check_read(scope: Scope, read: ast.Read | ast.Union) -> CheckedRead | Checke
 
 
 def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWith | None = None) -> CheckedRead:
-    """Check everything behind the match block."""
+    """Check everything after the match block."""
     attached: list[AttachedBlock] = []
     scope = with_blocks(scope.at("result"), attached)
     written = [pair for projection in read.projections for pair in _columns(scope, projection)]
@@ -66,7 +66,7 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
 
 
 def _kinds(scope: Scope, written: list[Written]) -> Iterator[ir.Expr]:
-    """The types of the nodes among the columns that stand for several types."""
+    """The type expressions of the columns that are nodes of several types."""
     for projection, _ in written:
         variable = projection.expr.name if isinstance(projection.expr, ast.Variable) else None
         entity = None if variable is None else scope.nodes.get(variable)
@@ -78,7 +78,7 @@ def _kinds(scope: Scope, written: list[Written]) -> Iterator[ir.Expr]:
 
 
 def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
-    """The part of a query up to a `with`: what it names lives on, everything else is forgotten."""
+    """The part of a query up to a `with`; only the names after `with` are known to the next part."""
     before = None if written.before is None else _check_with(scope, written.before)
     inside = scope.following() if before is None else _after(scope, before)
     block = check_block(inside, written.clauses)
@@ -120,7 +120,7 @@ def _require_name(scope: Scope, projection: ast.Projection | ast.AllProperties) 
 
 
 def _after(scope: Scope, before: CheckedWith) -> Scope:
-    """The scope behind a `with`."""
+    """The scope of the part after a `with`."""
     found = scope.following()
     found.nodes |= before.nodes
     found.outside = frozenset(before.nodes)
@@ -178,7 +178,7 @@ def _first_span(read: ast.Read) -> Span:
 
 
 def _columns(scope: Scope, projection: ast.Projection | ast.AllProperties) -> Iterator[Written]:
-    """The column of a projection; `$x.*` is one for each property that can be shown."""
+    """The columns of a projection; `$x.*` gives one column for each property that is not a Blob."""
     if isinstance(projection, ast.Projection):
         name = projection.alias or column_name(projection.expr)
         yield projection, ir.OutputColumn(name, resolve(scope, projection.expr))
@@ -201,7 +201,7 @@ def _refuse_equal_names(scope: Scope, written: list[Written]) -> None:
 
 
 def _named(scope: Scope, written: list[Written]) -> Scope:
-    """The scope of `having`: bare words are the columns."""
+    """The scope of `having`, in which bare words are columns of the result."""
     words = {column.name: column.expr for _, column in written}
     values = {projection.alias or column.name: column.expr for projection, column in written}
 
@@ -210,14 +210,14 @@ def _named(scope: Scope, written: list[Written]) -> Scope:
 
     named = {name: expr for name, expr in values.items() if not scope.is_bound(name)}
     inside = scope.at("result", words, no_word)  # type: ignore[arg-type]  # it never returns
-    # A block in `having` would be one more thing to group by.
+    # A block in `having` would have to become another grouping key.
     return replace(inside, named=named, block_value=None)
 
 
 def _order_key(
     scope: Scope, ordering: ast.Ordering, aliases: Mapping[str, ir.Expr], columns: Sequence[ir.OutputColumn]
 ) -> ir.OrderKey:
-    """Nulls first ascending, last descending; a bare ranking without a direction has the best first."""
+    """A typed order key. By default nulls come first ascending and last descending; a bare ranking puts the best first."""
     written = ordering.expr
     nulls_first = ordering.nulls_first
     if isinstance(written, ast.Ident):
@@ -233,14 +233,14 @@ def _order_key(
     if not expr.type.is_plain_scalar:
         scope.error("T7", f"values of type {expr.type} have no order", ordering.span)
     if ordering.descending is None and isinstance(written, ast.Nearest | ast.Bm25 | ast.Rrf):
-        # What has no rank is never the best.
+        # Rows without a rank come last by default.
         return ir.OrderKey(expr, descending=isinstance(expr, ir.Bm25 | ir.Rrf), nulls_first=bool(nulls_first))
     descending = bool(ordering.descending)
     return ir.OrderKey(expr, descending, not descending if nulls_first is None else nulls_first)
 
 
 def _check_rankings(scope: Scope, read: ast.Read, order: tuple[ir.OrderKey, ...]) -> None:
-    """T21, T17, T18: what a ranking in the order asks for."""
+    """Raise T21, T17 or T18 when a ranking in the order lacks a `limit` or is combined with an alias."""
     pairs = list(zip(read.orderings, order, strict=True))
     if read.limit is None:
         for ordering, key in pairs:
@@ -256,7 +256,7 @@ def _check_rankings(scope: Scope, read: ast.Read, order: tuple[ir.OrderKey, ...]
 
 
 def _row_count(scope: Scope, written: int | ast.Variable, what: str) -> int | ir.Parameter:
-    """What `limit` or `offset` says: a number, or an integer parameter."""
+    """The value of `limit` or `offset`: a number, or an integer parameter."""
     if isinstance(written, int):
         return written
     declared = scope.params.get(written.name)
@@ -270,7 +270,7 @@ def _row_count(scope: Scope, written: int | ast.Variable, what: str) -> int | ir
 
 
 def _refuse_objects(scope: Scope, written: list[Written]) -> None:
-    """Objects are shown, not compared: neither groups nor distinct rows are made of them."""
+    """Raise T36 for an object among grouped or distinct columns, since objects can not be compared."""
     for projection, column in written:
         if column.type.scalar is Scalar.OBJECT:
             scope.error(
@@ -282,7 +282,7 @@ def _refuse_objects(scope: Scope, written: list[Written]) -> None:
 
 
 def _check_grouping(scope: Scope, written: list[Written]) -> None:
-    """T9: beside aggregates stand values of the rows, which are what the groups are made by."""
+    """Raise T9 for a column beside aggregates that is not a value of the matched rows, by which they are grouped."""
     keys = frozenset(column.expr for _, column in written if not _holds_aggregate(column.expr))
     whole = _whole(keys)
     for projection, column in written:
@@ -305,7 +305,7 @@ def _check_order_of_groups(
     *,
     aggregates: bool,
 ) -> None:
-    """T9: groups, or distinct rows, are ordered by what is returned or aggregated."""
+    """Raise T9 when groups or distinct rows are ordered by a value that is neither returned nor aggregated."""
     returned = frozenset(column.expr for column in columns)
     whole = _whole(returned) if aggregates else frozenset()
     for ordering, key in zip(read.orderings, order, strict=True):
@@ -328,5 +328,5 @@ def _holds_rank(expr: ir.Expr) -> bool:
 
 
 def _whole(exprs: frozenset[ir.Expr]) -> frozenset[str]:
-    """The variables whose id is returned: whatever belongs to such a node is the same in all rows of its group."""
+    """The variables whose id is returned: all properties of such a node are equal in all rows of a group."""
     return frozenset(expr.variable for expr in exprs if isinstance(expr, ir.Column) and expr.property == "id")

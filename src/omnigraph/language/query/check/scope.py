@@ -1,4 +1,4 @@
-"""What the names of a query mean at one point of its text."""
+"""The meaning of the names of a query at one point of its text."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ EDGE_COLUMNS = ("id", "src", "dst")
 NO_WORDS: Mapping[str, Expr] = {}
 
 
-#: Where an expression stands: it decides what a bare word and an aggregate mean.
+#: The place of an expression, which decides the meaning of bare words and aggregates.
 Place = Literal["match", "result", "mutation", "matched"]
 
 
 @dataclass
 class Scope:
-    """The parameters of a query and the variables bound so far; a `not` block works on an inner scope of its own."""
+    """The parameters of a query and the variables bound so far; a nested block has an inner scope."""
 
     source: Source
     catalog: Catalog
@@ -36,26 +36,26 @@ class Scope:
     edges: dict[str, EdgeType] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     place: Place = "match"
-    #: What bare words stand for: aliases of the result, or properties of a mutation's target.
+    #: The meaning of bare words: aliases of the result, or properties of a mutation's target.
     words: Mapping[str, Expr] = field(default_factory=dict)
-    #: Raises the error for a bare word that stands for nothing; None leaves it to the place.
+    #: Raises the error for an unknown bare word; None: the place decides on the error.
     no_word: Callable[[str, Span], NoReturn] | None = None
-    #: What `$name` stands for behind `where` and `having`, besides the variables: the columns there.
+    #: In `having`, and in the `where` of a `with`: the columns that `$name` means besides the variables.
     named: Mapping[str, Expr] = field(default_factory=dict)
-    #: The variables that hold a value instead of a node or an edge: names of a `with`.
+    #: The variables that hold a value instead of a node or an edge; a `with` names them.
     values: dict[str, Column] = field(default_factory=dict)
-    #: The paths, each with the type of its nodes.
+    #: The path variables, each with the type of its nodes.
     paths: dict[str, NodeType] = field(default_factory=dict)
-    #: The variables of optional blocks, which stand for nothing in some rows.
+    #: The variables of optional blocks, which are null in some rows.
     maybe: set[str] = field(default_factory=set)
-    #: The nodes that are bound outside of the block: what it says about them does not change their types.
+    #: The nodes that are bound outside of the block; clauses in the block do not change their types.
     outside: frozenset[str] = frozenset()
-    #: Gives the column of what is found over the matches of a block; None where no block can stand. Blocks are built on
-    #: expressions.
+    #: Returns the column of a value computed over the matches of a block; None where blocks are not allowed. It is a field,
+    #: because the module of blocks depends on the module of expressions.
     block_value: Callable[[Scope, BlockCall], Column] | None = None
 
     def inner(self) -> Scope:
-        """A scope that sees everything bound so far and keeps what it binds to itself."""
+        """A scope that sees everything bound so far, and whose own bindings are not visible outside."""
         return Scope(
             self.source,
             self.catalog,
@@ -70,34 +70,34 @@ class Scope:
         )
 
     def following(self) -> Scope:
-        """A scope in which nothing is bound yet."""
+        """A new scope of the same query, without any bound variables."""
         return Scope(self.source, self.catalog, self.params, _numbers=self._numbers)
 
     def fresh_value(self, kind: PropType) -> Column:
-        """A column for a value that has no name in the text."""
+        """A new column for a value without a name in the text."""
         return value_column(str(next(self._numbers)), kind)
 
     def at(
         self, place: Place, words: Mapping[str, Expr] = NO_WORDS, no_word: Callable[[str, Span], NoReturn] | None = None
     ) -> Scope:
-        """The same names, for expressions at another place."""
+        """The same scope for expressions at another place."""
         return replace(self, place=place, words=words, no_word=no_word)
 
     def is_bound(self, variable: str) -> bool:
         return any(variable in known for known in (self.nodes, self.edges, self.values, self.paths))
 
     def nullable(self, variable: str, kind: PropType) -> PropType:
-        """The type of what belongs to a variable, which may stand for nothing."""
+        """The type of a property of a variable: nullable when the variable may be null."""
         return kind.as_nullable() if variable in self.maybe else kind
 
     def name_of(self, variable: str) -> str:
-        """The variable itself, or a fresh name that no text can contain when it is the anonymous one."""
+        """The variable itself; for the anonymous variable a new name that no text can contain."""
         return f"_#{next(self._numbers)}" if variable == ANONYMOUS else variable
 
     def error(
         self, code: str | None, message: str, span: Span, *, name: str = "", known: Iterable[str] = ()
     ) -> NoReturn:
-        """Raise a TypecheckError; with a misspelt `name`, suggest the nearest of the `known` ones."""
+        """Raise a TypecheckError; for a misspelt `name` it suggests the nearest of the names `known`."""
         suggestion = nearest_name(name, known) if name else None
         self.source.type_error(code, f"{message}{did_you_mean(suggestion)}", span, suggestion=suggestion)
 
@@ -117,7 +117,7 @@ class Scope:
         self.source.type_error(code, f"variable `${variable}` is not bound{tail}", span, suggestion=suggestion)
 
     def entity(self, variable: str) -> EntityType | None:
-        """The node or edge type of a bound variable."""
+        """The node or edge type of a variable; None when it is not bound."""
         return self.nodes.get(variable) or self.edges.get(variable)
 
     def column(self, access: Access, code: str = "T6") -> Column:
@@ -134,7 +134,7 @@ class Scope:
         return Column(access.variable, name, self.nullable(access.variable, found))
 
     def read_column(self, access: Access) -> Expr:
-        """The column of an access whose value is read, which a Blob's can not be; `@type` is the name of the type."""
+        """The column of an access whose value is read; raises T24 for a Blob. `@type` gives the name of the type."""
         entity = self.entity(access.variable)
         if access.property == "@type" and entity is not None:
             return self.type_of(access.variable, entity)
@@ -144,7 +144,7 @@ class Scope:
         return column
 
     def type_of(self, variable: str, entity: EntityType) -> Expr:
-        """The type of what a variable stands for; null where it stands for nothing."""
+        """The type name of a variable's node or edge as an expression; null where the variable is null."""
         if is_several(entity):
             return Column(variable, "@type", self.nullable(variable, STRING))
         name = TypedValue(entity.name, STRING)
@@ -184,17 +184,17 @@ def path_columns(scope: Scope, path: str) -> tuple[Column, ...]:
 
 
 def is_several(entity: EntityType) -> bool:
-    """Whether a type stands for several: its name joins theirs."""
+    """Whether an entity type joins several types; its name then joins their names with `|`."""
     return "|" in entity.name
 
 
 def implicit_columns(entity: EntityType) -> tuple[str, ...]:
-    """The columns a type has without declaring them."""
+    """The columns that a type has without a declaration."""
     return NODE_COLUMNS if isinstance(entity, NodeType) else EDGE_COLUMNS
 
 
 def property_type(entity: EntityType, name: str) -> PropType | None:
-    """The type of a declared property or an implicit column."""
+    """The type of a declared property or an implicit column; None when there is none of this name."""
     declared = entity.properties.get(name)
     if declared is not None:
         return declared.type

@@ -1,4 +1,4 @@
-"""Search calls and rankings. Their query is the same for every row: a literal or a parameter."""
+"""Search calls and rankings. Their query must be the same for every row: a literal or a parameter."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _integer(scope: Scope, expr: ast.Expr, what: str, code: str) -> ir.Constant:
 
 
 def _constant(scope: Scope, expr: ast.Expr, what: str, code: str) -> ir.Constant:
-    """A literal or a parameter; nothing that could differ from row to row."""
+    """A literal or a parameter; raises an error for a value that could differ from row to row."""
     if isinstance(expr, ast.Variable):
         if expr.name in scope.params:
             return ir.Parameter(expr.name, scope.params[expr.name])

@@ -14,26 +14,26 @@ from omnigraph.language.types import PropType
 
 
 def type_names(entity: EntityType) -> list[str]:
-    """The names of the types that a type stands for."""
+    """The names of the types that a (joined) type stands for."""
     return entity.name.split("|")
 
 
 def joined_nodes(types: Sequence[NodeType]) -> NodeType:
-    """One type for nodes of several: it has the properties that all of them have."""
+    """A joined type for nodes of several types; it has the properties that all of them share."""
     if len(types) == 1:
         return types[0]
     return NodeType("|".join(kind.name for kind in types), _common(types))
 
 
 def joined_edges(types: Sequence[EdgeType]) -> EdgeType:
-    """One type for edges of several: it has the properties that all of them have."""
+    """A joined type for edges of several types; it has the properties that all of them share."""
     if len(types) == 1:
         return types[0]
     return EdgeType("|".join(kind.name for kind in types), _common(types))
 
 
 def _common(types: Sequence[EntityType]) -> dict[str, Property]:
-    """The properties that all types have with one type; null where one of them may be."""
+    """The properties that all types have with the same type; nullable when one of them is nullable."""
     found: dict[str, Property] = {}
     for name, declared in types[0].properties.items():
         others = [kind.properties.get(name) for kind in types]
@@ -50,7 +50,7 @@ def _shape(kind: PropType) -> PropType:
 
 
 def way_of(edge: EdgeType, source: str, target: str, turning: Turning) -> Direction | None:
-    """The way a single edge leads from one type to another; None when it connects no such nodes."""
+    """The direction in which one edge leads from a type to another; None when it does not connect these types."""
     if (source, target) == (edge.from_type, edge.to_type):
         return Direction.BOTH if turning is Turning.ALWAYS and source == target else Direction.OUT
     turned = (target, source) == (edge.from_type, edge.to_type) and turning is not Turning.NEVER
@@ -58,7 +58,7 @@ def way_of(edge: EdgeType, source: str, target: str, turning: Turning) -> Direct
 
 
 def chained_direction(edges: Sequence[EdgeType], source: str, turning: Turning) -> Direction:
-    """The way all edges of several hops are followed: as they are written where one begins at the source, else against."""
+    """The direction of all edges of a multi-hop step: forwards when an edge type begins at the source, else backwards."""
     if turning is Turning.ALWAYS:
         return Direction.BOTH
     written = turning is Turning.NEVER or any(edge.from_type == source for edge in edges)
@@ -76,7 +76,7 @@ def connects(edges: Sequence[EdgeType], source: str, target: str, hops: tuple[in
 
 
 def _reached(edges: Sequence[EdgeType], source: str, direction: Direction) -> set[str]:
-    """The types that one or more edges lead to from a type."""
+    """The types that one or more edges reach from a type."""
     pairs = {(edge.from_type, edge.to_type) for edge in edges if direction is not Direction.IN}
     pairs |= {(edge.to_type, edge.from_type) for edge in edges if direction is not Direction.OUT}
     found: set[str] = set()
@@ -90,7 +90,7 @@ def _reached(edges: Sequence[EdgeType], source: str, direction: Direction) -> se
 def bind_several(
     scope: Scope, clause: Traversal, edges: Sequence[EdgeType], ends: tuple[str, str], max_hops: int
 ) -> Turning:
-    """Bind both ends of a step that may follow several types; an end that is new stands for all it may lead to."""
+    """Bind both ends of a step that may follow several edge types; a new end gets all types that it can have."""
     bound = [type_names(scope.nodes[name]) if name in scope.nodes else None for name in ends]
     hops = (clause.min_hops, max_hops)
     turning = Turning.NEVER if bound == [None, None] else Turning.BY_TYPE

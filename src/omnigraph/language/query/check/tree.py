@@ -1,4 +1,4 @@
-"""What the checker hands on: clauses with resolved names and typed expressions, sorted by kind."""
+"""The output of the checker: clauses with resolved names and typed expressions, grouped by kind."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from omnigraph.language.schema.catalog import EdgeType, NodeType
 class Turning(StrEnum):
     """Whether edges may be followed against their direction."""
 
-    #: As they are written: nothing is known of the nodes before the step.
+    #: Never: neither end is bound before the step.
     NEVER = "never"
-    #: Where the types of the nodes leave no other way.
+    #: Only where the types of the nodes allow no other direction.
     BY_TYPE = "by type"
     #: Both ways: `<edge>`.
     ALWAYS = "always"
@@ -25,9 +25,9 @@ class Turning(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Step:
     """A traversal; `direction` is seen from `source`.
-
-    `edges` are all types it may follow, given when there are several of them or when an end stands for nodes of several
-    types; which of them connect two types then decides each type of its ends.
+    `edges`: all edge types that it may follow. Given only when there are several, or when an end has several types; the edge
+    types
+    that connect two node types are then selected for each combination of the ends' types.
     """
 
     source: str
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """The shortest paths of a step, all of them with `every`; `weight` is the number of an edge that is summed, else 1."""
+    """A shortest path of a step, or with `every` all; `weight`: the property that is summed (None: each edge counts 1)."""
 
     variable: str
     step: Step
@@ -55,7 +55,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class NestedBlock:
-    """A block inside another one and the variables of the surrounding block that it speaks about."""
+    """A block inside another block, and the outer variables that it uses."""
 
     block: Block
     outer: tuple[str, ...]
@@ -63,9 +63,8 @@ class NestedBlock:
 
 @dataclass(frozen=True, slots=True)
 class AttachedBlock:
-    """What is found over the matches of a nested block for each row, and the column it is then read from.
-
-    `exists` is the aggregate `exists`, which is true where there is a match.
+    """An aggregate over the matches of a nested block for each row, and the column from which its value is read.
+    The aggregate may be `exists`, which is true where there is a match.
     """
 
     nested: NestedBlock
@@ -84,10 +83,11 @@ class OptionalPart:
 @dataclass(frozen=True, slots=True)
 class Block:
     """The clauses of a `match`, `not` or other block.
-
-    `nodes` are the variables it introduces with their types, in order of first mention; `bound` those among all its
-    variables that have a `$x: Type` clause, in the order of these clauses; `patterns` their inline conditions.
-    The parts behind optional blocks are in `optionals`; what is said here does not speak about them.
+    `nodes`: the node variables that the block introduces with their types, in order of first mention. `bound`: the variables
+    with
+    a `$x: Type` clause, in the order of these clauses. `patterns`: the conditions in the braces of these clauses.
+    `optionals`: the
+    optional blocks, each with the clauses after it; the other fields do not include those clauses.
     """
 
     nodes: Mapping[str, NodeType]
@@ -104,24 +104,24 @@ class Block:
 
     @property
     def parts(self) -> tuple[Block, ...]:
-        """This block and the parts behind its optional blocks, without these."""
+        """This block and the parts after its optional blocks, without the optional blocks themselves."""
         return (self, *(part.rest for part in self.optionals))
 
     @property
     def nested(self) -> tuple[NestedBlock, ...]:
-        """The blocks directly inside."""
+        """The blocks directly inside this block."""
         inside = [nested for part in self.parts for nested in (*part.negations, *part.existing)]
         inside += [attached.nested for part in self.parts for attached in part.attached]
         return (*inside, *(part.nested for part in self.optionals))
 
     @property
     def all_nodes(self) -> Mapping[str, NodeType]:
-        """The node variables that rows of this block have, those of optional blocks included."""
+        """The node variables of the rows of this block, including the variables of optional blocks."""
         return {name: kind for part in self._bound_in() for name, kind in part.items()}
 
     @property
     def all_edges(self) -> Mapping[str, EdgeType]:
-        """The edge variables that rows of this block have, those of optional blocks included."""
+        """The edge variables of the rows of this block, including the variables of optional blocks."""
         found = dict(self.edges)
         for part in self.optionals:
             found |= {**part.nested.block.all_edges, **part.rest.all_edges}
@@ -134,11 +134,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRead:
-    """`aggregates`: the columns, their condition or the order hold an aggregate: rows are grouped by the other columns.
-
-    `having` are the conditions that the columns must satisfy. `attached` are blocks that the columns are found over.
-    `before`: the part up to the `with` that this one goes on from. `kinds`: the types of nodes of several types that rows are
-    grouped by; two of them may have the same id.
+    """A checked read. `aggregates`: the columns, `having` or the order contain an aggregate, so rows are grouped by the others.
+    `having`: the conditions that the columns must satisfy. `attached`: blocks over which columns are computed. `before`: the
+    part of
+    the query up to the preceding `with`. `kinds`: further grouping keys, the types of nodes of several types, since nodes of
+    different types may have the same id.
     """
 
     block: Block
@@ -156,18 +156,18 @@ class CheckedRead:
 
 @dataclass(frozen=True, slots=True)
 class CheckedWith:
-    """The part of a query up to a `with`. `nodes`: the variables that stay nodes; `values`: the variables that hold a value."""
+    """The part of a query up to a `with`. `nodes`: the variables that hold nodes; `values`: the variables that hold values."""
 
     read: CheckedRead
     nodes: Mapping[str, NodeType]
     values: Mapping[str, ir.Column]
-    #: The nodes that stand for nothing in some rows.
+    #: The node variables that are null in some rows.
     maybe: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedUnion:
-    """Two reads with equal columns, whose rows follow each other; order, limit and offset are those of all rows."""
+    """The rows of two reads with equal columns, one after the other; order, limit and offset apply to all rows together."""
 
     left: CheckedRead | CheckedUnion
     right: CheckedRead
@@ -180,14 +180,14 @@ class CheckedUnion:
 
 @dataclass(frozen=True, slots=True)
 class CheckedMatch:
-    """What a pattern matches for a statement: its block, and the columns that the statement reads."""
+    """A mutation statement on matches: the block, and the columns of the matches that the statement reads."""
 
     block: Block
     columns: tuple[ir.OutputColumn, ...]
     text: str
-    #: Makes the statement of the rows.
+    #: Makes the statement from the plan of the matches.
     statement: Callable[[ir.Matches], ir.Matched]
-    #: The blocks that the columns are found over.
+    #: The blocks over which columns are computed.
     attached: tuple[AttachedBlock, ...] = ()
 
 
@@ -198,7 +198,7 @@ class CheckedMutation:
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuery:
-    """A query that fits the schema."""
+    """A query that passed the type check."""
 
     query: Query
     body: CheckedRead | CheckedUnion | CheckedMutation

@@ -1,4 +1,4 @@
-"""Literals, and the values a pattern or an assignment takes."""
+"""Literals, and the values of patterns and assignments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.language.source import Span
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar, compatible
 
-#: The function that gives an expression its type; `expressions` is built on this module.
+#: The function that types an expression; it is passed in, because `expressions` imports this module.
 Resolve = Callable[[Scope, ast.Expr], ir.Expr]
 
 
@@ -64,14 +64,14 @@ def _list_value(scope: Scope, literal: ast.ListLit) -> TypedValue:
         elif not compatible(element, typed.type):
             scope.error(None, f"a list holds one type, not {element} and {typed.type}", item.span)
         elif typed.type is F64:
-            # [1, 2.5] is a list of floats, whichever comes first.
+            # [1, 2.5] and [2.5, 1] are lists of floats.
             element = F64
         values.append(typed.value)
     return TypedValue(tuple(values), PropType((element or STRING).scalar, is_list=True))
 
 
 def declared_parameter(scope: Scope, variable: ast.Variable, undeclared: str | None) -> Parameter:
-    """The parameter a value names; `undeclared` is the code of the error when there is none."""
+    """The parameter that a variable names; `undeclared` is the code of the error when it is not declared."""
     declared = scope.params.get(variable.name)
     if declared is None:
         scope.error(
@@ -85,7 +85,7 @@ def declared_parameter(scope: Scope, variable: ast.Variable, undeclared: str | N
 
 
 def value_for(scope: Scope, value: ast.Expr, target: PropType, owner: str, resolve: Resolve) -> ir.Expr:
-    """A value that fits a property, named `owner` in messages; a literal that does not is T3, anything else T7."""
+    """The typed value for a property, named `owner` in messages; raises T3 for an unfit literal, T7 for other values."""
     match value:
         case ast.Variable() if value.name not in scope.values and (
             value.name in scope.params or scope.place not in ("mutation", "matched")
@@ -114,7 +114,7 @@ def value_for(scope: Scope, value: ast.Expr, target: PropType, owner: str, resol
 
 
 def temporal_text(scope: Scope, written: ast.Expr, value: ir.Expr, target: PropType) -> ir.Expr:
-    """A text literal, or a list of them, that meets a Date or a DateTime is read as one; a bad text is an error."""
+    """A text literal, or a list of texts, parsed as a Date or DateTime when `target` is one; other values are unchanged."""
     if target.scalar not in (Scalar.DATE, Scalar.DATETIME) or not isinstance(value, TypedValue):
         return value
     if isinstance(written, ast.StringLit):
@@ -126,7 +126,7 @@ def temporal_text(scope: Scope, written: ast.Expr, value: ir.Expr, target: PropT
 
 
 def is_untyped(literal: TypedValue) -> bool:
-    """Whether a list holds nothing that has a type: it is then one of whatever its place takes."""
+    """Whether a value is a list that is empty or holds only nulls, so that its place decides its type."""
     return isinstance(literal.value, tuple) and all(item is None for item in literal.value)
 
 
@@ -143,12 +143,12 @@ def _literal_for(scope: Scope, literal: TypedValue, target: PropType, owner: str
         scope.error("T3", f"{owner} takes {target}, not {literal.type}{tail}", span)
     if literal.value is None:
         return literal
-    # A number that its column can not hold still has a meaning in a comparison; a wrong enum value or length has none.
+    # A comparison with a number outside of the column's range is meaningful; a wrong enum value or vector length is not.
     return exactly(scope, literal, target, owner, span) if target.is_vector or target.enum else literal
 
 
 def exactly(scope: Scope, literal: TypedValue, target: PropType, owner: str, span: Span) -> TypedValue:
-    """A literal as a value of exactly the target type, or T3."""
+    """A literal converted to exactly the target type; raises T3 when it does not fit."""
     try:
         return fit_to(literal, target)
     except ValueError as problem:

@@ -1,4 +1,4 @@
-"""Typed expressions: what a plan computes for one row. Every node knows the type of its result."""
+"""Typed expressions, which a plan computes for each row. Every node knows the type of its result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ DATETIME = PropType(Scalar.DATETIME)
 TRUE = TypedValue(True, BOOL)
 FALSE = TypedValue(False, BOOL)
 
-#: The property under which a variable holds a value instead of a node or an edge: what a `with` names, what was found
-#: over the matches of a block, the parts of a path.
+#: The property name of a variable that holds a value instead of a node or an edge: a value named by a `with`, an aggregate over
+#: the matches of a block, or a part of a path.
 VALUE = "#value"
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -49,13 +49,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The instant of the query: one value, however often it is used."""
+    """The time of the query; the same value everywhere in one run."""
 
     type: ClassVar[PropType] = DATETIME
 
 
 def value_column(name: str, type: PropType) -> Column:
-    """The column of a variable that holds a value; no text can contain its name, so that it is never that of a node."""
+    """The column of a variable that holds a value. The `=` keeps its name distinct from all names in a query text."""
     return Column(f"={name}", VALUE, type)
 
 
@@ -64,7 +64,7 @@ def is_value(variable: str) -> bool:
     return variable.startswith("=")
 
 
-#: What is the same for every row of one run.
+#: Expressions with the same value for every row of one run.
 Constant = TypedValue | Parameter | Now
 
 # --- search: predicates, scores and ranks -----------------------------------------------------------------------------
@@ -72,7 +72,7 @@ Constant = TypedValue | Parameter | Now
 
 @dataclass(frozen=True, slots=True)
 class AnyToken:
-    """`search`: the text holds at least one of the query's tokens."""
+    """`search`: the text contains at least one of the query's tokens."""
 
     field: Column
     query: Constant
@@ -81,7 +81,7 @@ class AnyToken:
 
 @dataclass(frozen=True, slots=True)
 class AllTokens:
-    """`match_text`: the text holds all of the query's tokens, in any order."""
+    """`match_text`: the text contains all of the query's tokens, in any order."""
 
     field: Column
     query: Constant
@@ -90,7 +90,7 @@ class AllTokens:
 
 @dataclass(frozen=True, slots=True)
 class FuzzyToken:
-    """`fuzzy`: the text holds a token within some edits of one of the query's; None lets the token's length decide."""
+    """`fuzzy`: the text contains a token within `max_edits` edits of a query token; None: the token's length decides."""
 
     field: Column
     query: Constant
@@ -100,7 +100,7 @@ class FuzzyToken:
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """How well a text answers the query; larger is better."""
+    """The bm25 score of a text for the query; larger is better."""
 
     field: Column
     query: Constant
@@ -111,7 +111,7 @@ class Bm25:
 class Nearest:
     """The distance of a vector from the query; smaller is better.
 
-    A String query is embedded first; `model` is the one the property's vectors were made with, when it is recorded.
+    A String query is embedded first; `model` is the model of the property's vectors if the schema records it, else None.
     """
 
     field: Column
@@ -142,7 +142,7 @@ Ranking = Nearest | Bm25 | Rrf
 
 
 def _truth(*operands: Expr) -> PropType:
-    """A Bool that may be null where one of the operands may be."""
+    """Bool, nullable when one of the operands is nullable."""
     return BOOL.as_nullable() if any(operand.type.nullable for operand in operands) else BOOL
 
 
@@ -164,9 +164,8 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`items contains item`, or `item in items`: a list holds a value.
-
-    Null where the list or the item is null, or where the item is not found in a list that holds a null.
+    """`items contains item`, or `item in items`: a list contains a value.
+    Null where the list or the item is null, or where the item is not found in a list that contains a null.
     """
 
     items: Expr
@@ -226,7 +225,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """False where an operand is false, else null where one is null; a later operand is asked only where it matters."""
+    """False where an operand is false, else null where one is null; later operands are evaluated only where needed."""
 
     operands: tuple[Expr, ...]
 
@@ -237,7 +236,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True where an operand is true, else null where one is null; a later operand is asked only where it matters."""
+    """True where an operand is true, else null where one is null; later operands are evaluated only where needed."""
 
     operands: tuple[Expr, ...]
 
@@ -257,7 +256,7 @@ class Not:
         return _truth(self.operand)
 
 
-#: Any Bool expression: rows stay for which it is true. A TypedValue here is TRUE or FALSE, from folding.
+#: Any Bool expression; only rows for which it is true are kept. A TypedValue here is TRUE or FALSE, from constant folding.
 Predicate: TypeAlias = "Expr"
 
 # --- computed values --------------------------------------------------------------------------------------------------
@@ -270,13 +269,13 @@ class Call:
     function: str
     arguments: tuple[Expr, ...]
     type: PropType
-    #: For the error of a row that it has no value for.
+    #: The place for the error when the call fails for a row.
     place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """The value of the first branch whose condition is true, else `otherwise`; a value is computed only where it is taken."""
+    """The value of the first branch whose condition is true, else `otherwise`; each value is computed only where taken."""
 
     conditions: tuple[Expr, ...]
     values: tuple[Expr, ...]
@@ -300,12 +299,12 @@ class AggregateCall:
     type: PropType
     distinct: bool = False
     fraction: Constant | None = None
-    #: For the error of a group that it has no value for.
+    #: The place for the error when the aggregate fails for a group.
     place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def counts_rows(self) -> bool:
-        """Whether it is a count in which each row counts, whatever its other values are."""
+        """Whether this is a `count` without `distinct`."""
         return self.function == "count" and not self.distinct
 
 
@@ -319,9 +318,8 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class UnknownAlias:
-    """`order { name }` where no projection has this alias: running the query is an error.
-
-    `suggestion`: what was probably meant, as it is written; None when nothing is close.
+    """`order { name }` where no projection has this alias; it is an error when the query runs.
+    `suggestion`: the name that was probably meant, as it is written; None when no name is close.
     """
 
     name: str
@@ -402,7 +400,7 @@ def with_operands(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
 
 
 def substituted(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
-    """The expression with every part that `values` names replaced."""
+    """The expression with every part that is a key of `values` replaced by its value."""
     found = values.get(expr)
     if found is not None:
         return found
@@ -412,7 +410,7 @@ def substituted(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
 
 
 def aggregates_in(expr: Expr | UnknownAlias) -> Iterator[AggregateCall]:
-    """The aggregates an expression holds."""
+    """The aggregates inside an expression."""
     if isinstance(expr, AggregateCall):
         yield expr
     else:
@@ -421,7 +419,7 @@ def aggregates_in(expr: Expr | UnknownAlias) -> Iterator[AggregateCall]:
 
 
 def outside_groups(expr: Expr, keys: frozenset[Expr]) -> Iterator[Column]:
-    """The columns an expression reads outside of aggregates and of the keys of its group."""
+    """The columns that an expression reads outside of aggregates and of grouping keys."""
     if expr in keys or isinstance(expr, AggregateCall):
         return
     if isinstance(expr, Column):
@@ -431,7 +429,7 @@ def outside_groups(expr: Expr, keys: frozenset[Expr]) -> Iterator[Column]:
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The conditions that must all hold."""
+    """The operands of a (nested) `and`, or the condition itself."""
     if isinstance(condition, And):
         for operand in condition.operands:
             yield from conjuncts(operand)
@@ -488,5 +486,5 @@ def variables_of(expr: Expr | UnknownAlias) -> frozenset[str]:
 
 
 def holds_rrf(expr: Expr) -> bool:
-    """Whether a fused rank is inside: its value depends on which other rows there are."""
+    """Whether an expression contains a fused rank, whose value depends on the other rows."""
     return isinstance(expr, Rrf) or any(holds_rrf(operand) for operand in operands(expr))

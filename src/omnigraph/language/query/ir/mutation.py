@@ -1,6 +1,6 @@
 """Mutations: a sequence of statements with resolved types.
 
-Values and predicates of an update read the columns of its rows under the variable ROW; those of an insert are constants.
+Values and predicates of an update read the columns of its rows under the variable ROW; the values of an insert are constants.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from omnigraph.language.query.ir.expressions import Expr
 from omnigraph.language.query.ir.plan import Plan
 from omnigraph.language.types import PropType
 
-#: The variable under which a predicate names the columns of the row it is asked about.
+#: The variable under which a predicate reads the columns of the row to which it is applied.
 ROW = "row"
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """A property and its new value. `type` is the property's; a literal has it exactly, other values are compatible."""
+    """A property and its new value. `type`: the property's type, which a literal has exactly; other values are compatible."""
 
     property: str
     value: Expr
@@ -49,7 +49,7 @@ class UpdateNodes:
 
 @dataclass(frozen=True, slots=True)
 class UpdateEdges:
-    """The ends of an edge do not change."""
+    """Changes properties of edges; their ends can not change."""
 
     edge_type: str
     assignments: tuple[Assign, ...]
@@ -58,7 +58,7 @@ class UpdateEdges:
 
 @dataclass(frozen=True, slots=True)
 class UpsertNode:
-    """Changes the node with the assigned key, which keeps what is not assigned; inserts it where there is none."""
+    """Updates the assigned properties of the node with the assigned key; inserts the node when there is none."""
 
     node_type: str
     assignments: tuple[Assign, ...]
@@ -66,7 +66,7 @@ class UpsertNode:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNodes:
-    """Deleting a node deletes its edges too, of the edge types that touch its type."""
+    """Deletes nodes, and their edges of all edge types that connect the node type."""
 
     node_type: str
     predicate: Expr
@@ -82,9 +82,8 @@ class DeleteEdges:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What a pattern matches before a statement: the columns that the statement reads, one row for each match.
-
-    `text` is the pattern and the columns as they are written in a query; it says what was asked for.
+    """The matches that a statement works on: the plan of the columns that it reads, one row for each match.
+    `text` is the statement as it is written in a query, for messages.
     """
 
     rows: Plan
@@ -93,7 +92,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class InsertMatched:
-    """The statement once for each row; its values are columns of the rows."""
+    """Carries out the statement once for each match; its values are columns of the matches."""
 
     matches: Matches
     statement: InsertNode | InsertEdge | UpsertNode
@@ -101,7 +100,7 @@ class InsertMatched:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMatched:
-    """Nodes or edges of one type by their id, each once; values are columns of the rows."""
+    """Updates nodes or edges of one type by id, each once; the values are columns of the matches."""
 
     matches: Matches
     type_key: str
@@ -110,7 +109,7 @@ class UpdateMatched:
 
 @dataclass(frozen=True, slots=True)
 class DeleteMatched:
-    """Nodes, with their edges, or edges of one type by their id."""
+    """Deletes nodes (with their edges) or edges of one type by id."""
 
     matches: Matches
     type_key: str
@@ -122,6 +121,6 @@ Statement = InsertNode | InsertEdge | UpsertNode | UpdateNodes | UpdateEdges | D
 
 @dataclass(frozen=True, slots=True)
 class MutationPlan:
-    """The statements in order; each sees what the earlier ones did."""
+    """The statements in order; each sees the effects of the earlier statements."""
 
     statements: tuple[Statement, ...]

@@ -1,7 +1,6 @@
-"""Plans of read queries: an immutable tree of operators, leaves first in time.
-
-Up to Aggregate or Project a row is a set of bindings: each variable stands for one node or one edge. Operators below
-never change what a variable stands for; they only make, multiply and drop rows.
+"""Plans of read queries: an immutable tree of operators; rows flow from the leaves to the root.
+Below Aggregate and Project a row is a set of bindings: each variable stands for one node or one edge. These operators never
+change a binding; they only add variables, multiply rows and drop rows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from omnigraph.language.types import PropType
 
 
 class Direction(StrEnum):
-    """Which way an edge is followed, seen from the variable the step starts at."""
+    """The direction in which an edge is followed, seen from the variable at which the step starts."""
 
     OUT = "out"
     IN = "in"
@@ -40,7 +39,7 @@ class Direction(StrEnum):
         return {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}[self]
 
 
-#: What is known of a path.
+#: The parts of a path that can be read.
 PATH_PARTS = ("length", "nodes", "edges")
 #: The most hops of a step without an upper bound: no graph has a shortest path of so many edges.
 OPEN_END = 2**40
@@ -50,12 +49,12 @@ OPEN_END = 2**40
 
 @dataclass(frozen=True, slots=True)
 class NodePattern:
-    """A variable that stands for nodes of one type which satisfy all predicates (on this variable alone).
-
-    `lookup` holds one value for each property of `key`, in that order: only the node with that key fits. A single
-    value with `lookup_by_id` is the id itself. A null value fits nothing.
-    `columns` are the properties read by operators above; None means any of them. `distances` are those operators above
-    ask for and a scan hands up instead of the vectors.
+    """A variable for nodes of one type that satisfy all predicates (on this variable alone).
+    `lookup`: one value for each property of `key`, in that order; only the node with this key matches. With `lookup_by_id` it
+    is a
+    single value, the id. A null value matches no node.
+    `columns`: the properties that operators above read; None means all. `distances`: the vector distances that operators above
+    read; the scan computes them, so that vectors need not be passed on.
     """
 
     variable: str
@@ -71,11 +70,12 @@ class NodePattern:
 @dataclass(frozen=True, slots=True)
 class EdgePattern:
     """The edges of one step: of one type, followed `min_hops` to `max_hops` times.
-
-    Without a variable each (source, target) pair fits once; the target's shortest distance lies within the bounds.
-    With a variable (always one hop) each edge fits once, and `predicates` are on the edge.
-    `alternatives`, when there are several, are all edge types that may be followed, each with its direction; `ends` are then
-    the types of the two nodes. A pair that several of them connect still fits once.
+    Without a variable each pair (source, target) matches once, if the shortest distance of the target is within the bounds.
+    With a
+    variable (always one hop) each edge matches once, and `predicates` are conditions on the edge.
+    `alternatives`: all edge types that may be followed, each with its direction, when there are several; `ends` are then the
+    types
+    of the two nodes. A pair that several edge types connect still matches once.
     """
 
     edge_type: str
@@ -104,16 +104,15 @@ class EdgePattern:
 
 @dataclass(frozen=True, slots=True)
 class NodeScan:
-    """One row for each node that fits the pattern."""
+    """One row for each node that matches the pattern."""
 
     node: NodePattern
 
 
 @dataclass(frozen=True, slots=True)
 class RankedScan:
-    """The rows of a NodeScan that can be among the `limit` best: those, and every row that ties with the last one.
-
-    Rows without a vector come after all others. An order above that is left with too few rows asks for more.
+    """The best `limit` rows of a NodeScan by a ranking, and every row that ties with the last of them.
+    Rows without a vector come after all others. When operators above leave too few rows, the Order asks for more.
     """
 
     node: NodePattern
@@ -123,9 +122,10 @@ class RankedScan:
 
 @dataclass(frozen=True, slots=True)
 class FusedScan:
-    """The rows of a NodeScan that can be among the `limit` best by two ranks of its nodes.
-
-    Ranks compare the nodes that steps between the scan and its order leave, so the order decides when there are enough.
+    """The rows of a NodeScan that can be among the best `limit` rows by two fused rankings.
+    Ranks compare only the nodes that are left by operators between the scan and its Order, so the Order decides when enough
+    rows
+    were read.
     """
 
     node: NodePattern
@@ -135,9 +135,8 @@ class FusedScan:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """Leaf of a negated plan: each distinct combination of these variables in the rows that are tested.
-
-    Without variables it is one row that binds nothing.
+    """The leaf of a nested plan: one row for each distinct combination of these variables in the outer rows.
+    Without variables it is one row without bindings.
     """
 
     variables: tuple[str, ...]
@@ -145,7 +144,7 @@ class Outer:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """No rows, of these variables. `columns` are what is read of them above."""
+    """No rows, but with these variables. `columns` are the columns of them that operators above read."""
 
     variables: tuple[str, ...]
     columns: tuple[Column, ...] = ()
@@ -161,10 +160,10 @@ class CrossJoin:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """Each row with each fitting target reached from `source`; adds the target and the edge variable.
-
-    `closing`: the target is bound already, so the step only keeps rows whose two ends are connected (with an edge
-    variable: once per connecting edge).
+    """Each row with each matching target reached from `source`; adds the target and the edge variable.
+    `closing`: the target is bound already; the step keeps the rows whose two ends are connected (with an edge variable, once
+    per
+    connecting edge).
     """
 
     input: Plan
@@ -202,9 +201,8 @@ class SemiJoin:
 
 @dataclass(frozen=True, slots=True)
 class OptionalJoin:
-    """Each row with each row that the inner plan has for its values of the `on` variables; alone where there is none.
-
-    What the inner plan binds is null then. The rows keep their order.
+    """Each row with each row that the inner plan has for its values of the `on` variables.
+    A row without a match is kept once, with nulls for the variables of the inner plan. The rows keep their order.
     """
 
     input: Plan
@@ -214,7 +212,7 @@ class OptionalJoin:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """Each row with one more value: an aggregate over the rows that the inner plan has for it.
+    """Each row with one more column: an aggregate over the rows that the inner plan has for it.
 
     `call` is `exists`, or an aggregate; `weighted` as in Aggregate.
     """
@@ -229,11 +227,11 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class ShortestPaths:
-    """Each row with the shortest path from `source` to `target`, both bound; with `every` once for each of them.
-
-    Rows whose ends no path connects within the bounds are dropped. Of equally short paths the smallest by the ids of its
-    nodes is taken. `weight` is a property of the edges; a path is as long as their sum. The path is bound as its parts,
-    `length`, `nodes` and `edges`.
+    """Each row with the shortest path from `source` to `target`, both bound; with `every`, once for each shortest path.
+    Rows whose ends are not connected by a path within the hop bounds are dropped. Of equally short paths the smallest by the
+    ids
+    of its nodes is taken. `weight`: a property of the edges, whose sum is then the length of a path. The path is bound as its
+    parts `length`, `nodes` and `edges`.
     """
 
     input: Plan
@@ -244,7 +242,7 @@ class ShortestPaths:
     node_type: str
     every: bool = False
     weight: str | None = None
-    #: The parts of the path that are read above.
+    #: The parts of the path that operators above read.
     reading: tuple[str, ...] = PATH_PARTS
 
     @property
@@ -255,7 +253,7 @@ class ShortestPaths:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Rows in which the id of a node is known, with properties of that node; null where the id is null."""
+    """Adds properties of a node whose id the rows have; the properties are null where the id is null."""
 
     input: Plan
     node: NodePattern
@@ -263,9 +261,8 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """The rows of a result as bindings: its columns are named as variables have them, `n.id` or a value.
-
-    Nothing that was bound below is known above, except what is named here.
+    """The rows of a result as bindings: its columns are ids of nodes (`n.id`) or values.
+    Operators above know none of the variables below, except `variables`.
     """
 
     input: Plan
@@ -274,7 +271,7 @@ class With:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """Rows with the types of some variables, which other plans beside this one bind to nodes of other types."""
+    """Adds type columns for variables that sibling plans of a Union bind to nodes of other types."""
 
     input: Plan
     types: tuple[tuple[str, str], ...]
@@ -283,9 +280,9 @@ class Tag:
 @dataclass(frozen=True, slots=True)
 class Union:
     """The rows of several plans, one plan after the other.
-
-    `columns` are what is read of them above, when they bind variables; None when they are results with equal columns, whose
-    types are then `types`.
+    For plans that bind variables, `columns` are the columns that operators above read. For results with equal columns,
+    `columns` is
+    None and `types` are the types of the columns.
     """
 
     inputs: tuple[Plan, ...]
@@ -295,7 +292,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step of counted paths; `then` are the steps that go on from its target."""
+    """One step of counted paths; `then` are the steps that continue from its target."""
 
     source: str
     edge: EdgePattern
@@ -305,10 +302,10 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class CountPaths:
-    """The rows from which every hop leads somewhere, each with its number of paths, which are not enumerated.
-
-    The paths of a row are the product over its hops; the paths of a hop are the sum, over its fitting targets (its
-    edges, when the edge has a variable), of the paths of `then`. A hop without `then` counts its targets.
+    """The rows with at least one path along every hop, each weighted with its number of paths, without enumerating them.
+    The number of a row is the product over its hops. The number of a hop is the sum, over its matching targets (or its edges,
+    when
+    the edge has a variable), of the numbers of `then`. A hop without `then` counts its targets.
     """
 
     input: Plan
@@ -317,9 +314,8 @@ class CountPaths:
 
 @dataclass(frozen=True, slots=True)
 class CountRows:
-    """The rows of a plan, each as often as the `counted` plans have rows together: a product that is not enumerated.
-
-    Nothing above reads what the counted plans bind.
+    """The rows of a plan, each weighted with the product of the row counts of the `counted` plans.
+    It replaces a CrossJoin when operators above read no variable of the counted plans.
     """
 
     input: Plan
@@ -351,7 +347,7 @@ class AggregateColumn:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One row per group of rows with equal keys; without keys, one row even over nothing.
+    """One row per group of rows with equal keys; without keys, one row even when there is no input.
 
     `weighted`: the input is a CountPaths or CountRows, and a row counts as often as it says.
     """
@@ -364,7 +360,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """NaN comes after all numbers; text is ordered by code point."""
+    """An expression to order by. NaN comes after all numbers; text is ordered by code point."""
 
     expr: Expr | UnknownAlias
     descending: bool
@@ -373,7 +369,7 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The rows in order of the keys, then of the ties, which are ascending; at most `limit` of them."""
+    """The rows ordered by the keys, then by the ties (ascending); only the first `limit` rows when it is given."""
 
     input: Plan
     keys: tuple[OrderKey, ...]
@@ -383,7 +379,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most `count` rows behind the first `offset`; either may be a parameter, and a count of None is no bound."""
+    """At most `count` rows after the first `offset` rows; both may be parameters; a count of None means no bound."""
 
     input: Plan
     count: int | Parameter | None
@@ -392,7 +388,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The result: these columns of each row, in this order."""
+    """The result: the given columns of each row, in order."""
 
     input: Plan
     columns: tuple[OutputColumn, ...]

@@ -283,12 +283,12 @@ _COMPOUND = (Compare, Member, Substring, Prefix, Suffix, IsNull, Not, And, Or)
 
 
 def _operand(expr: Expr) -> str:
-    """A condition among others, in parentheses when it joins conditions itself."""
+    """A condition as an operand of `and` or `or`; in parentheses when it is an `and` or `or` itself."""
     return f"({render_expr(expr)})" if isinstance(expr, And | Or) else render_expr(expr)
 
 
 def _part(expr: Expr) -> str:
-    """An operand, in parentheses when it has operands of its own."""
+    """An operand; in parentheses when it has operands itself."""
     compound = isinstance(expr, _COMPOUND) or (isinstance(expr, Call) and expr.function in (*_SYMBOLS, "negative"))
     return f"({render_expr(expr)})" if compound else render_expr(expr)
 

@@ -35,7 +35,7 @@ from omnigraph.language.query.ir.plan import (
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
-    """The plans directly below an operator, those of blocks included."""
+    """The plans directly below an operator, including nested plans."""
     match plan:
         case NodeScan() | RankedScan() | FusedScan() | Outer() | Empty():
             return ()
@@ -52,7 +52,7 @@ def children(plan: Plan) -> tuple[Plan, ...]:
 
 
 def map_children(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The operator over changed children; the operator itself when none of them changes, as with most rules and most plans."""
+    """The operator with changed children; the same object when no child changes, which is the usual case."""
     match plan:
         case NodeScan() | RankedScan() | FusedScan() | Outer() | Empty():
             return plan
@@ -77,12 +77,12 @@ def map_children(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 def transform(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The plan with every operator changed, the lowest first."""
+    """The plan with `change` applied to every operator, from the leaves up."""
     return change(map_children(plan, lambda child: transform(child, change)))
 
 
 def bound_variables(plan: Plan) -> frozenset[str]:
-    """The variables the rows of a plan have."""
+    """The variables that the rows of a plan bind."""
     match plan:
         case NodeScan() | RankedScan() | FusedScan():
             return frozenset((plan.node.variable,))
@@ -110,7 +110,7 @@ def bound_variables(plan: Plan) -> frozenset[str]:
 
 
 def map_nodes(plan: Plan, change: Callable[[NodePattern], NodePattern]) -> Plan:
-    """The plan with every node pattern changed that introduces a variable."""
+    """The plan with `change` applied to every node pattern that introduces a variable."""
 
     def changed(operator: Plan) -> Plan:
         if isinstance(operator, NodeScan):
@@ -123,7 +123,7 @@ def map_nodes(plan: Plan, change: Callable[[NodePattern], NodePattern]) -> Plan:
 
 
 def expressions_in(plan: Plan) -> Iterator[Expr | UnknownAlias]:
-    """Every expression of a plan, those of negated plans included."""
+    """Every expression of a plan, including nested plans."""
     match plan:
         case NodeScan():
             yield from plan.node.predicates

@@ -1,7 +1,6 @@
-"""Rewriting a plan into one that means the same and costs less.
-
-Each rule is one pure function. They run once, in this order, because each prepares the next: filters are
-brought to the patterns they speak about, patterns show keys, keys say where to start, and so on.
+"""Rewriting a plan into an equivalent plan that costs less.
+Each rule is a pure function. The rules run once, in this order, because each prepares the next: filters move into the patterns
+of their variables, patterns with equality on keys become lookups, lookups decide where to start, and so on.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def rewrite_mutation(plan: MutationPlan) -> MutationPlan:
-    """The statements, with what they match rewritten as a read is."""
+    """The mutation with the plans of its matches rewritten like reads."""
 
     def rewritten(statement: Statement) -> Statement:
         if not isinstance(statement, InsertMatched | UpdateMatched | DeleteMatched):

@@ -1,4 +1,4 @@
-"""Rule: traversals and products that are only counted, or only asked whether they lead anywhere, are not enumerated."""
+"""Rule: traversals and products whose rows are only counted, or only tested for existence, are not enumerated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnigraph.language.query import ir
 
 
 def count_rows(plan: ir.Plan) -> ir.Plan:
-    """`count` skips nulls; an id or a required property has none."""
+    """A count of a column that is never null becomes a count of rows."""
     return ir.transform(plan, _count_rows)
 
 
@@ -30,13 +30,11 @@ def _without_argument(call: ir.AggregateCall) -> ir.AggregateCall:
 
 
 def count_paths(plan: ir.Plan) -> ir.Plan:
-    """A traversal whose target and edge nobody above reads only multiplies rows.
-
-    When every aggregate is a count, how often a row is multiplied is all that matters, so the number stands for the
-    rows. Below a negation not even the number matters, only that it is not zero. A row that leads nowhere is dropped
-    by CountPaths as it is by Expand. Traversals of one chain may change places, since none of those that are taken
-    out binds a variable that another one starts from, unless that one is taken out with it and hangs below it.
-    In the same way one side of a product only multiplies the rows of the other when nobody reads what it binds.
+    """A traversal whose target and edge are not read above only multiplies rows, so a number can replace the rows.
+    This holds when every aggregate is a count. In a nested plan of `not` and `exists` only zero or non-zero matters. CountPaths
+    drops a row without paths, as Expand does. Traversals of one chain may be reordered: a traversal that is taken out binds no
+    variable from which a kept traversal starts, and a taken-out traversal that starts from its target hangs below it (`then`).
+    In the same way, one side of a product only multiplies the rows of the other side when its variables are not read.
     """
     return ir.transform(plan, _count)
 
@@ -60,9 +58,8 @@ def _count(plan: ir.Plan) -> ir.Plan:
 
 
 def _without_counted(plan: ir.Plan, read: frozenset[str], most: int | None = None) -> ir.Plan:
-    """The chain from here down without what binds nothing that is read, which is counted instead.
-
-    `most`: the rows of a product need not be counted beyond so many.
+    """The chain of operators from here down; traversals and products that bind no variable in `read` are counted instead.
+    `most`: the rows of a product need not be counted beyond this number.
     """
     hops: list[ir.Hop] = []
     kept: list[ir.Expand | ir.Filter | ir.AntiJoin | ir.SemiJoin] = []
@@ -90,7 +87,7 @@ def _without_counted(plan: ir.Plan, read: frozenset[str], most: int | None = Non
 
 
 def _without_side(product: ir.CrossJoin, read: frozenset[str], most: int | None) -> ir.Plan:
-    """One side of a product, when nobody reads what the other binds; the product itself when both are read."""
+    """The product with one side counted, if no variable of that side is read; else the product itself."""
     for side, other in ((product.left, product.right), (product.right, product.left)):
         if read.isdisjoint(ir.bound_variables(other)):
             counted = _without_counted(other, frozenset(), most)
@@ -100,7 +97,7 @@ def _without_side(product: ir.CrossJoin, read: frozenset[str], most: int | None)
 
 
 def _is_plain(expand: ir.Expand) -> bool:
-    """Whether a traversal multiplies its rows by something that can be counted without enumerating it."""
+    """Whether the targets of a traversal can be counted without enumerating them."""
     return not expand.closing and expand.edge.min_hops > 0 and not expand.edge.alternatives
 
 

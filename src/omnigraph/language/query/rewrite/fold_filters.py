@@ -1,4 +1,4 @@
-"""Rule: a condition that stands twice is asked once, and one between literals is answered now."""
+"""Rule: duplicate conditions are removed, and conditions between literals are evaluated."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def fold_filters(plan: ir.Plan) -> ir.Plan:
-    """A condition between literals is the same for every row; one with null is never true.
-
-    Numbers are compared by value and texts by code point, which is what Python does.
+    """Evaluate conditions between literals, which are the same for every row; a comparison with null is never true.
+    Numbers are compared by value and texts by code point, as Python does.
     """
     return ir.transform(plan, _fold)
 
@@ -44,7 +43,7 @@ def _fold(plan: ir.Plan) -> ir.Plan:
 
 
 def fold(predicates: tuple[ir.Predicate, ...]) -> tuple[ir.Predicate, ...]:
-    """The conditions that are still to be asked; only FALSE when one of them can never hold."""
+    """The conditions that remain; only FALSE when one of them is never true."""
     answered = dict.fromkeys(_answer(predicate) for predicate in predicates)
     if ir.FALSE in answered:
         return (ir.FALSE,)

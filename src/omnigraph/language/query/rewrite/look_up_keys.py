@@ -10,11 +10,11 @@ from omnigraph.language.types import FLOATS, INTEGERS, PropType
 
 
 def look_up_keys(plan: ir.Plan) -> ir.Plan:
-    """The id of a keyed node is the text of its key, so equal keys are equal ids.
-
-    That holds when both sides have one way to be written as text: the same type, or two integers. Floats are left
-    out, because a literal is rounded to the column's width before it is compared. The conditions used are dropped:
-    a lookup of null finds nothing, as a comparison with null does.
+    """The id of a keyed node is the text of its key, so equality of keys can be replaced by equality of ids.
+    That requires that equal values have the same text: both sides have the same type, or both are integers. Floats are left
+    out,
+    because a literal is rounded to the column's width before it is compared. The used conditions are dropped: a lookup of null
+    finds nothing, as a comparison with null.
     """
     return ir.map_nodes(plan, _with_lookup)
 
@@ -39,7 +39,7 @@ def _with_lookup(node: ir.NodePattern) -> ir.NodePattern:
 
 
 def _equality(predicate: ir.Predicate) -> tuple[ir.Column, ir.Constant] | None:
-    """The two sides of `column = constant`, whichever way round, when they have the same text."""
+    """The column and the constant of an equality, in either order; None when equal values may have different texts."""
     match predicate:
         case ir.Compare(
             left=ir.Column() as column, operator="=", right=TypedValue() | ir.Parameter() | ir.Now() as value

@@ -1,4 +1,4 @@
-"""Rule: a scan or traversal reads only the columns that something above it uses."""
+"""Rule: a scan or traversal reads only the columns that operators above it use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Ranks = frozenset[ir.Ranking]
 
 
 def prune_columns(plan: ir.Plan) -> ir.Plan:
-    """Going down, each operator adds the columns it reads to the columns that are needed above it.
-
-    Conditions inside a pattern are answered where it is matched, so their columns are not counted. A rank that a scan
-    computes is handed up with its rows, so its vector or text is not read for it.
+    """From the root down, each operator adds the columns that it reads to the columns that are needed above it.
+    Conditions inside a pattern are evaluated by the scan, so their columns are not added. A rank that a scan computes is
+    passed up
+    with its rows, so its vector or text is not needed above.
     """
     scanned = _scanned(plan)
     best = frozenset(scan.ranking for scan in scanned.values() if isinstance(scan, ir.RankedScan | ir.FusedScan))
@@ -25,7 +25,7 @@ def prune_columns(plan: ir.Plan) -> ir.Plan:
 
 
 def _ranks(plan: ir.Plan, best: Ranks) -> Iterator[ir.Ranking]:
-    """The ranks that the result or its order asks for; those inside a fusion only when no scan knows the fusion."""
+    """The rankings in the result and its order; the parts of a fusion only when no scan computes the fusion."""
     while isinstance(plan, ir.Project | ir.Order | ir.Limit):
         match plan:
             case ir.Project():
@@ -45,11 +45,11 @@ def _ranks_in(expr: ir.Expr | ir.UnknownAlias, best: Ranks) -> Iterator[ir.Ranki
 
 
 def _scanned(plan: ir.Plan) -> dict[str, ir.NodeScan | ir.RankedScan | ir.FusedScan]:
-    """The scans whose rows reach the result, by variable; those of a negation do not."""
+    """The scans whose rows reach the result, by variable; scans in nested plans do not."""
     if isinstance(plan, ir.NodeScan | ir.RankedScan | ir.FusedScan):
         return {plan.node.variable: plan}
     if isinstance(plan, ir.With | ir.Union):
-        # What a scan below these has computed is not handed on.
+        # These operators do not pass on the scores computed by scans below them.
         return {}
     nested = isinstance(plan, ir.AntiJoin | ir.SemiJoin | ir.OptionalJoin | ir.Attach)
     below = (plan.input,) if nested else ir.children(plan)  # type: ignore[union-attr]
@@ -93,7 +93,7 @@ def _prune(plan: ir.Plan, needed: Needed, ranks: Ranks) -> ir.Plan:
             read = tuple(part for part, name in plan.columns.items() if any(name == c.variable for c in needed))
             return replace(plan, input=_prune(plan.input, below, ranks), reading=read)
         case ir.Fetch():
-            # The type of a node of several types is known before it is fetched.
+            # `@type` is a column of the rows already and is not fetched.
             mine = (column for column in needed if column.variable == plan.node.variable)
             fetched = frozenset(column for column in mine if column.property != "@type")
             names = tuple(name for name in _names(plan.node.variable, fetched) if name != "id")
@@ -126,10 +126,10 @@ def _prune(plan: ir.Plan, needed: Needed, ranks: Ranks) -> ir.Plan:
 
 
 def _started(on: tuple[str, ...], inner: ir.Plan, *calls: ir.Expr) -> tuple[tuple[str, ...], ir.Plan, Needed]:
-    """What tells apart the rows that a nested plan is started with, the plan, and what it needs of them.
-
-    It needs the ids of their nodes and edges and what it reads, as the calls over its matches do. Rows that differ in a value
-    that nobody reads have the same matches, so the plan is started once for all of them.
+    """The variables by whose combinations a nested plan starts, the plan, and the columns that it needs of the outer rows.
+    The needed columns are the ids of nodes and edges, and the columns that the plan and the calls over its matches read. A
+    value
+    that is not read is removed: rows that differ only in it have the same matches, so the plan starts once for all of them.
     """
     read = _read((*ir.expressions_in(inner), *calls), among=on)
     named = {column.variable for column in read}
@@ -140,7 +140,7 @@ def _started(on: tuple[str, ...], inner: ir.Plan, *calls: ir.Expr) -> tuple[tupl
 
 
 def _without(plan: ir.Plan, variables: set[str]) -> ir.Plan:
-    """A leaf that does not name these variables; every other operator as it is."""
+    """A leaf without these variables; any other operator unchanged."""
     if isinstance(plan, ir.Outer | ir.Empty) and not variables.isdisjoint(plan.variables):
         return replace(plan, variables=tuple(name for name in plan.variables if name not in variables))
     return plan
@@ -154,7 +154,7 @@ def _prune_attach(plan: ir.Attach, needed: Needed, ranks: Ranks) -> ir.Plan:
 
 
 def _in_order(columns: Iterable[ir.Column]) -> tuple[ir.Column, ...]:
-    """Each column once, whatever is said about its nulls."""
+    """The columns sorted, each once, even when it occurs with different nullability."""
     found = {(column.variable, column.property): column for column in columns}
     return tuple(found[key] for key in sorted(found))
 
@@ -176,7 +176,7 @@ def _prune_expand(plan: ir.Expand, needed: Needed, ranks: Ranks) -> ir.Expand:
 
 
 def _without_columns(hop: ir.Hop) -> ir.Hop:
-    """Nobody reads what a counted path leads through."""
+    """A hop that reads no columns, since a counted path needs none."""
     edge, target = replace(hop.edge, columns=()), replace(hop.target, columns=())
     return ir.Hop(hop.source, edge, target, tuple(map(_without_columns, hop.then)))
 
@@ -186,14 +186,14 @@ def _id(variable: str) -> ir.Column:
 
 
 def _plain(column: ir.Column) -> ir.Column:
-    """Ids and types are the same columns whether they may be null or not."""
+    """Ids and types in one form, so that their nullability does not make two columns of one."""
     return ir.Column(column.variable, column.property, ir.STRING) if column.property in ("id", "@type") else column
 
 
 def _read(
     exprs: Iterable[ir.Expr | ir.UnknownAlias], ranks: Ranks = frozenset(), among: tuple[str, ...] | None = None
 ) -> Needed:
-    """The columns some expressions read, of all variables or only `among` some."""
+    """The columns that expressions read, of all variables or only of the variables `among`."""
     columns = frozenset(map(_plain, frozenset().union(*(_columns(expr, ranks) for expr in exprs))))
     return columns if among is None else frozenset(column for column in columns if column.variable in among)
 

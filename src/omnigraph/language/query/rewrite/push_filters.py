@@ -1,7 +1,7 @@
 """Rules that move conditions down.
 
-A filter moves to where its variables are bound, into the pattern itself when there is one variable. A block that must or must
-not match moves below the traversals and products it does not speak about.
+A filter moves to the lowest operator that binds its variables, and into the pattern when it has one variable. An AntiJoin or
+SemiJoin moves below traversals and products whose variables it does not use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from omnigraph.language.query import ir
 def push_filters(plan: ir.Plan) -> ir.Plan:
     """Filters commute with every operator below them that does not bind their variables.
 
-    A fused rank does not: its value depends on the other rows, so such a filter stays where it is.
+    A filter on a fused rank does not, because the rank depends on the other rows; it stays where it is.
     """
     return ir.transform(plan, _push)
 
@@ -29,7 +29,7 @@ def _push(plan: ir.Plan) -> ir.Plan:
 
 
 def sink(plan: ir.Plan, predicates: Iterable[ir.Predicate]) -> ir.Plan:
-    """The plan with each predicate added at the lowest place that binds its variables."""
+    """The plan with each predicate added at the lowest operator that binds its variables."""
     groups: dict[frozenset[str], list[ir.Predicate]] = {}
     for predicate in predicates:
         groups.setdefault(ir.variables_of(predicate), []).append(predicate)
@@ -39,7 +39,7 @@ def sink(plan: ir.Plan, predicates: Iterable[ir.Predicate]) -> ir.Plan:
 
 
 def _sink(plan: ir.Plan, variables: frozenset[str], predicates: tuple[ir.Predicate, ...]) -> ir.Plan:
-    """Predicates that all speak about the same variables."""
+    """The plan with predicates added that all read the same variables."""
     match plan:
         case ir.NodeScan() if variables == {plan.node.variable}:
             return replace(plan, node=replace(plan.node, predicates=plan.node.predicates + predicates))
@@ -81,12 +81,12 @@ def _sink_into_expand(plan: ir.Expand, variables: frozenset[str], predicates: tu
 
 
 def _read_types(predicates: tuple[ir.Predicate, ...]) -> bool:
-    """Whether a type is read, which no table holds."""
+    """Whether a predicate reads `@type`, which is not a column of any table."""
     return any(column.property == "@type" for predicate in predicates for column in ir.columns_of(predicate))
 
 
 def push_negations(plan: ir.Plan) -> ir.Plan:
-    """A row is kept or dropped by the `on` variables alone, so it may as well be before others are bound."""
+    """Move AntiJoin and SemiJoin down: only the `on` variables decide about a row, so no other need be bound before."""
     return ir.transform(
         plan, lambda operator: _sink_block(operator) if isinstance(operator, ir.AntiJoin | ir.SemiJoin) else operator
     )
@@ -104,7 +104,7 @@ def _sink_block(negation: ir.AntiJoin | ir.SemiJoin) -> ir.Plan:
             return replace(below, right=_sink_block(replace(negation, input=below.right)))
         case ir.Filter() if not any(map(ir.holds_rrf, below.predicates)):
             sunk = _sink_block(replace(negation, input=below.input))
-            # Right above a filter is better than right below it: fewer rows are asked about.
+            # Directly above a filter is better than directly below it: fewer rows are tested.
             return negation if isinstance(sunk, ir.AntiJoin | ir.SemiJoin) else replace(below, input=sunk)
         case _:
             return negation

@@ -1,4 +1,4 @@
-"""Rule: `not` moves inwards until its operand has no opposite; nested `and` and nested `or` are flattened."""
+"""Rule: `not` moves inwards as far as possible; nested `and` and nested `or` are flattened."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ _OPPOSITES = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def push_nots(plan: ir.Plan) -> ir.Plan:
-    """De Morgan's laws hold in three-valued logic too, and so does the opposite of a comparison: null stays null.
-
-    NaN is neither below nor above a number, so an ordered comparison of floats has no opposite.
+    """De Morgan's laws and opposite comparisons are valid in three-valued logic too: null stays null.
+    NaN is neither below nor above a number, so `<` and the like on floats have no opposite operator.
     """
     return ir.transform(plan, _push)
 
@@ -38,7 +37,7 @@ def _simpler(predicates: Iterable[ir.Predicate]) -> tuple[ir.Predicate, ...]:
 
 
 def simplified(condition: ir.Expr, *, negated: bool = False) -> ir.Expr:
-    """The condition, or its opposite, with every `not` as far inside as it goes."""
+    """The condition, or with `negated` its opposite, with every `not` moved inwards as far as possible."""
     match condition:
         case ir.Not():
             return simplified(condition.operand, negated=not negated)

@@ -1,7 +1,4 @@
-"""Rule: the first rows by distance from a vector, or by how well they answer a text, are asked of the scan.
-
-The scan may have an index for it.
-"""
+"""Rule: the top rows by vector distance or bm25 score are computed by the scan, which may use an index."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ from omnigraph.language.query import ir
 
 
 def bound_order(plan: ir.Plan) -> ir.Plan:
-    """Limit over Order is an Order with that limit: a bounded heap instead of a sort of everything.
-
-    Rows before the offset are ordered too, then left out.
+    """Move a Limit into the Order below it, which then need not sort all rows.
+    With an offset the Order keeps offset + count rows, and the Limit stays to drop the offset.
     """
     return ir.transform(plan, _bound)
 
@@ -31,19 +27,20 @@ def _bound(plan: ir.Plan) -> ir.Plan:
 
 
 def rank_scans(plan: ir.Plan) -> ir.Plan:
-    """Only the rows among the `limit` best, ties with the last one included, can be the first `limit` in order.
-
-    That holds when the rank is the first key, best first, with unranked rows last. Conditions inside the scan come before
-    its ranking. Steps and conditions between the scan and the order may drop rows; the order then asks the scan for
-    more. The order stays above: it breaks the ties. A score or fused rank that depends on all rows needs them all: a fused
-    rank may be bounded as long as it only decides the order.
+    """Replace the scan below an Order by a RankedScan or FusedScan that returns only the best `limit` rows and ties.
+    This is valid when the ranking is the first key, best first, with unranked rows last. Conditions in the scan are applied
+    before
+    ranking. Operators between the scan and the Order may drop rows; the Order then asks the scan for more. The Order stays,
+    since
+    it breaks ties. A bm25 score or fused rank depends on all matching rows, so any other such rank in the plan prevents the
+    rule, and a fused rank must be used for the order only.
     """
     asked = Counter(rank for expr in ir.expressions_in(plan) for rank in _relative_ranks(expr))
     return ir.transform(plan, lambda operator: _rank(operator, asked))
 
 
 def _relative_ranks(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25 | ir.Rrf]:
-    """The ranks whose value depends on which other rows there are."""
+    """The ranks whose value depends on the other rows."""
     if isinstance(expr, ir.Bm25 | ir.Rrf):
         yield expr
     else:
@@ -68,7 +65,7 @@ def _rank(plan: ir.Plan, relative: Counter[ir.Bm25 | ir.Rrf]) -> ir.Plan:
 
 
 def _best_first(plan: ir.Plan, ranking: ir.Ranking, limit: int) -> ir.Plan:
-    """The same plan over the best rows of the scan of the ranked variable, when that is where the rows come from."""
+    """The plan with the scan of the ranked variable replaced, if that scan is the source of the rows; else unchanged."""
     match plan:
         case ir.NodeScan():
             return _best_of_scan(plan, ranking, limit)

@@ -1,6 +1,5 @@
 """Rules that start a chain of traversals at another node than its first declared binding.
-
-Scans and traversals are a join, and a join gives the same rows from whichever side it starts.
+A chain of scans and traversals is a join, which gives the same rows from any starting node.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from omnigraph.language.query.rewrite.push_filters import sink
 
 
 def start_at_lookup(plan: ir.Plan) -> ir.Plan:
-    """A component in which some node is looked up starts there.
-
-    Following a link from its other end is right because distance is: the shortest path from a to b along the edges
-    is as long as the one from b to a against them.
+    """Start a chain of traversals at a node with a lookup, if it has one.
+    A link may be followed from its other end: the shortest path from a to b along the edges is as long as the shortest path
+    from b
+    to a against them.
     """
     if isinstance(plan, ir.Expand | ir.Filter):
         return _at_lookup(plan)
@@ -24,7 +23,7 @@ def start_at_lookup(plan: ir.Plan) -> ir.Plan:
 
 
 def _at_lookup(plan: ir.Expand | ir.Filter) -> ir.Plan:
-    """The chain of traversals and filters from here down to its leaf, started anew where a node is looked up."""
+    """The chain of traversals and filters from here down to its leaf, restarted at a node with a lookup."""
     expands: list[ir.Expand] = []
     filters: list[ir.Predicate] = []
     below: ir.Plan = plan
@@ -47,10 +46,10 @@ def _at_lookup(plan: ir.Expand | ir.Filter) -> ir.Plan:
 
 
 def start_at_read(plan: ir.Plan) -> ir.Plan:
-    """A count that groups by nodes reached by traversal starts at those nodes, so that the others are only counted.
-
-    Started at a node that is read, the traversal that led to it leads to a node that is not read, and such traversals
-    need not be enumerated. A scan with conditions or a lookup stays the start: it leaves few rows to go on from.
+    """Start a grouped count at the nodes by which it groups, so that the other nodes are only counted.
+    Started at a node that is read, the chain's traversals lead to nodes that are not read and need not be enumerated. A scan
+    with
+    conditions or a lookup stays the start, since it has few rows.
     """
     return ir.transform(plan, _at_read)
 
