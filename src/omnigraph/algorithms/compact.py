@@ -1,6 +1,5 @@
 """A selection as arrays: nodes are positions, edges are pairs of positions, adjacency is compressed sparse rows.
-
-Nodes are numbered by the name of their type, then by id. Results follow that order, here and on Spark.
+Nodes are numbered by type name, then by id. Results follow this order, here and on Spark.
 """
 
 from __future__ import annotations
@@ -27,18 +26,17 @@ from omnigraph.query.traverse.domain import positions_in
 Floats = npt.NDArray[np.float64]
 Made = TypeVar("Made")
 
-#: Bytes that the arrays of one edge and of one node take at most while an algorithm runs.
+#: The most bytes per edge, and per node, of the arrays while an algorithm runs.
 BYTES_PER_EDGE = 48
 BYTES_PER_NODE = 160
-#: Steps of a loop that reading one edge takes about as long as.
+#: Reading one edge takes about as long as so many steps of a loop.
 _STEPS_PER_ROW = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Csr:
-    """The neighbours of position i are `indices[starts[i]:starts[i + 1]]`; parallel edges are there several times.
-
-    `weights`: of each of them; None when every edge weighs 1.
+    """The neighbours of position i are `indices[starts[i]:starts[i + 1]]`; parallel edges occur several times.
+    `weights`: the weight of each entry; None when every edge weighs 1.
     """
 
     starts: Integers
@@ -50,7 +48,7 @@ class Csr:
 class CompactGraph:
     """The nodes of several types and the edges between them."""
 
-    #: Name and ids of each type, ids in order; types follow each other in the order of their names.
+    #: The name and the sorted ids of each type, in the order of the names.
     nodes: tuple[tuple[str, pa.Array], ...]
     tails: Narrow
     heads: Narrow
@@ -65,7 +63,7 @@ class CompactGraph:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it takes, with everything that may be made of it."""
+        """An upper bound of its bytes, including all adjacency that may be made of it."""
         return (
             BYTES_PER_EDGE * len(self.tails)
             + BYTES_PER_NODE * self.size
@@ -73,7 +71,7 @@ class CompactGraph:
         )
 
     def csr(self, direction: Direction) -> Csr:
-        """The neighbours of every node in a direction; an edge from a node to itself is there once."""
+        """The neighbours of every node in a direction; a self-loop occurs once."""
 
         def make() -> Csr:
             from omnigraph.algorithms import kernels
@@ -90,7 +88,7 @@ class CompactGraph:
         return self._kept(f"csr {direction}", make)
 
     def simple(self, direction: Direction = "both") -> Adjacency:
-        """The distinct neighbours of every node, sorted; with "both" without edges from a node to itself."""
+        """The distinct neighbours of every node, sorted; with "both", without self-loops."""
 
         def make() -> Adjacency:
             tails, heads = (self.heads, self.tails) if direction == "in" else (self.tails, self.heads)
@@ -105,7 +103,7 @@ class CompactGraph:
         return self._kept(f"simple {direction}", make)
 
     def simple_with_loops(self) -> Adjacency:
-        """The distinct neighbours of every node in both directions, sorted, itself among them where an edge says so."""
+        """The distinct neighbours of every node in both directions, sorted, with self-loops."""
         return self._kept(
             "simple with loops",
             lambda: build_adjacency(
@@ -123,7 +121,7 @@ class CompactGraph:
             return cast("Made", self._made[name])
 
     def position(self, type_name: str, node_id: str) -> int | None:
-        """Where a node is; None when there is none with this id."""
+        """The position of a node; None when there is no node with this id."""
         offset = 0
         for name, ids in self.nodes:
             if name == type_name:
@@ -134,7 +132,7 @@ class CompactGraph:
 
 
 def compact_graph(selection: Selection, caches: Caches, budget: Budget) -> CompactGraph:
-    """The arrays of a selection. They are kept while their tables are the same and there is room."""
+    """The arrays of a selection; cached by the versions of the tables, as long as there is room."""
     nodes, edges = selection.node_tables(), selection.edge_tables()
     identities = tuple(tuple(each.table.identity) for each in (*nodes, *edges))
     key = ("compact", identities, selection.weight)
@@ -146,7 +144,7 @@ def compact_graph(selection: Selection, caches: Caches, budget: Budget) -> Compa
 
 
 def needed_bytes(selection: Selection) -> int:
-    """How many bytes an algorithm over a selection takes at most."""
+    """The most bytes that an algorithm over a selection takes."""
     return BYTES_PER_EDGE * selection.edge_count + BYTES_PER_NODE * selection.node_count
 
 
@@ -190,7 +188,7 @@ def _positions(end: tuple[int, pa.Array], column: pa.ChunkedArray) -> Narrow:
 
 
 def _weights(edge: str, weight: str, rows: pa.Table, stored: str | None) -> Floats:
-    """The weights of edges. Every edge needs one, because a missing weight has no meaning that all algorithms share."""
+    """The weights of edges; raises BadRequest when one is missing or not finite."""
     missing = rows.num_rows if stored is None else rows[stored].null_count
     if missing:
         raise BadRequest(

@@ -1,4 +1,4 @@
-"""Compiled loops of the algorithms. They hold no lock of the interpreter, and end early when `stop[0]` is not 0."""
+"""Compiled loops of the algorithms. They do not hold the interpreter lock, and end early when `stop[0]` is not 0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numba import njit
 
 
 def group(tails: Any, heads: Any, weights: Any, size: int) -> tuple[Any, Any, Any]:
-    """Edges by tail: where each position starts, the heads, and their weights; edges of one tail keep their order."""
+    """Edges by tail, in stable order: the start of each position, the heads, and the weights."""
     starts, order = _by_tail(tails, size)
     return starts, heads[order], None if weights is None else weights[order]
 
@@ -33,7 +33,7 @@ def _by_tail(tails: Any, size: int) -> Any:  # pragma: no cover
 def rank_step(
     starts: Any, indices: Any, given: Any, ranks: Any, base: float, damping: float, low: int, high: int
 ) -> Any:  # pragma: no cover
-    """One round of PageRank for positions from `low` to `high`: `ranks` gets the new values; returns how far they moved."""
+    """One round of PageRank for positions `low` to `high`: updates `ranks`, returns the sum of absolute changes."""
     moved = 0.0
     for position in range(low, high):
         total = 0.0
@@ -49,7 +49,7 @@ def rank_step(
 def weighted_rank_step(
     starts: Any, indices: Any, weights: Any, given: Any, ranks: Any, base: float, damping: float, low: int, high: int
 ) -> Any:  # pragma: no cover
-    """`rank_step` where edges have weights."""
+    """`rank_step` for weighted edges."""
     moved = 0.0
     for position in range(low, high):
         total = 0.0
@@ -63,13 +63,13 @@ def weighted_rank_step(
 
 @njit(cache=True, nogil=True)
 def components(tails: Any, heads: Any, size: int, stop: Any) -> Any:  # pragma: no cover
-    """For each position the smallest position that it is connected with, whatever the direction of edges."""
+    """For each position the smallest position of its connected component, ignoring the direction of edges."""
     parent = np.arange(size).astype(np.int32)
     for edge in range(len(tails)):
         if edge & 65535 == 0 and stop[0] != 0:
             break
         one, other = tails[edge], heads[edge]
-        # No parent is larger than its child: the larger root is put below the smaller, and paths are shortened on the way.
+        # A parent is never larger than its child: the larger root is put below the smaller, and paths are shortened meanwhile.
         while parent[one] != parent[other]:
             if parent[one] < parent[other]:
                 one, other = other, one
@@ -139,7 +139,7 @@ def strong_components(starts: Any, indices: Any, size: int, stop: Any) -> Any:  
 
 @njit(cache=True, nogil=True)
 def hops(starts: Any, indices: Any, sources: Any, size: int, stop: Any) -> Any:  # pragma: no cover
-    """How many edges each position is away from the nearest source; -1 where none leads."""
+    """The distance in edges of each position from the nearest source; -1 when it is not reachable."""
     distance = np.full(size, -1, np.int64)
     queue = np.empty(size, np.int32)
     end = 0
@@ -165,10 +165,10 @@ def hops(starts: Any, indices: Any, sources: Any, size: int, stop: Any) -> Any: 
 
 @njit(cache=True, nogil=True)
 def distances(starts: Any, indices: Any, weights: Any, sources: Any, size: int, stop: Any) -> Any:  # pragma: no cover
-    """The smallest sum of weights on a way from a source to each position; infinite where none leads (Dijkstra)."""
+    """The smallest sum of weights of a path from a source to each position; infinite when not reachable (Dijkstra)."""
     distance = np.full(size, np.inf)
     heap = np.empty(max(size, 1), np.int32)
-    where = np.full(size, -1, np.int32)  # where a position is in the heap
+    where = np.full(size, -1, np.int32)  # the place of each position in the heap
     count = 0
     for source in sources:
         if distance[source] > 0.0:
@@ -235,8 +235,8 @@ def _sink(heap: Any, where: Any, distance: Any, place: int, count: int) -> None:
 
 @njit(cache=True, nogil=True)
 def triangles(starts: Any, indices: Any, size: int, stop: Any) -> Any:  # pragma: no cover
-    """In how many triangles each position is. Neighbours are distinct; every edge is there from both ends."""
-    # An edge is followed from the end of lower degree, so that no position has many such edges.
+    """The number of triangles of each position. Neighbours must be distinct, and every edge present from both ends."""
+    # An edge is followed from its end of lower degree only, so that no position has many such edges.
     counts = np.zeros(size, np.int64)
     out_starts = np.zeros(size + 1, np.int64)
     for position in range(size):
@@ -277,7 +277,7 @@ def triangles(starts: Any, indices: Any, size: int, stop: Any) -> Any:  # pragma
 
 @njit(cache=True, nogil=True)
 def cores(starts: Any, indices: Any, size: int, stop: Any) -> Any:  # pragma: no cover
-    """The core number of each position: the largest k such that it is in a part where everybody has k neighbours or more."""
+    """The core number of each position: the largest k such that a subgraph with all degrees >= k contains it."""
     degree = np.empty(size, np.int64)
     most = 0
     for position in range(size):
@@ -302,7 +302,7 @@ def cores(starts: Any, indices: Any, size: int, stop: Any) -> Any:  # pragma: no
         for slot in range(starts[position], starts[position + 1]):
             neighbour = indices[slot]
             if degree[neighbour] > degree[position]:
-                # It changes places with the first of its degree, and then has one neighbour less.
+                # It swaps places with the first position of its degree; then its degree is decreased by one.
                 first = begins[degree[neighbour]]
                 head = order[first]
                 if head != neighbour:
@@ -315,7 +315,7 @@ def cores(starts: Any, indices: Any, size: int, stop: Any) -> Any:  # pragma: no
 
 @njit(cache=True, nogil=True)
 def shared(starts: Any, indices: Any, back_starts: Any, back: Any, source: int, size: int) -> Any:  # pragma: no cover
-    """How many neighbours each position has in common with one."""
+    """The number of neighbours that each position has in common with `source`."""
     counts = np.zeros(size, np.int64)
     for slot in range(starts[source], starts[source + 1]):
         middle = indices[slot]
@@ -326,7 +326,7 @@ def shared(starts: Any, indices: Any, back_starts: Any, back: Any, source: int, 
 
 @njit(cache=True, nogil=True)
 def greedy_colours(starts: Any, indices: Any, order: Any, size: int) -> Any:  # pragma: no cover
-    """A colour for each position, none equal to that of a neighbour; in this order each takes the smallest that is free."""
+    """A colour for each position, different from its neighbours' colours: in `order`, each takes the smallest free one."""
     colours = np.full(size, -1, np.int32)
     taken = np.full(size + 1, -1, np.int32)
     for position in order:
@@ -346,9 +346,8 @@ def propagate(
     starts: Any, indices: Any, weights: Any, order: Any, size: int, rounds: int, slack: float, stop: Any
 ) -> Any:  # pragma: no cover
     """Label propagation, one colour after the other: `order` lists positions by colour.
-
-    A position takes the label that weighs most among its neighbours. It keeps its own when that is one of several, else it
-    takes the largest. Ends when every label weighs most among the neighbours of its position, or after `rounds`.
+    A position takes the label with the largest weight among its neighbours. Of several such labels it keeps its own if that is
+    one of them, else it takes the largest label. Ends when no position would change its label, or after `rounds`.
     """
     labels = np.arange(size).astype(np.int32)
     sums = np.zeros(size, np.float64)
@@ -412,11 +411,10 @@ def louvain_moves(
     totals: Any,
     stop: Any,
 ) -> Any:  # pragma: no cover
-    """One pass of Louvain's moves. Positions of one class (their remainder by `classes`) move at the same time.
-
-    `strength` is the weight of all ends at a position, `totals` that of all positions of a community; both arrays are
-    changed with `labels`. A position alone in its community joins another single one only when that has a smaller
-    number, so that two never change places. Returns how many moved.
+    """One pass of Louvain's moves. Positions of one class (position modulo `classes`) move at the same time.
+    `strength`: the sum of the weights of each position's edges. `totals`: the sum of the strengths of each community, updated
+    with `labels`. A position alone in its community joins another single position only if that has a smaller number, so that
+    two never swap communities. Returns the number of positions that moved.
     """
     size = len(labels)
     sums = np.zeros(size, np.float64)

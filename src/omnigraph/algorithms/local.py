@@ -1,4 +1,4 @@
-"""The algorithms in this process, on the arrays of a `CompactGraph`. Each returns one value per node, in their order."""
+"""The algorithms in this process, on the arrays of a `CompactGraph`. Each returns one value per node, in node order."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from omnigraph.query.rows import Integers, Narrow
 
 #: Positions of one class move at the same time in a pass of Louvain; see `kernels.louvain_moves`.
 LOUVAIN_CLASSES = 8
-#: A pass of Louvain that gains less modularity than this is the last of its level.
+#: A pass of Louvain with a smaller gain of modularity is the last of its level.
 LEAST_GAIN = 1e-5
-#: Passes of Louvain on one level at most.
+#: The most passes of Louvain on one level.
 MOST_PASSES = 20
-#: Sums of weights that differ by less than this part of the whole are equal.
+#: Sums of weights that differ by less than this fraction of the total weight count as equal.
 SLACK = 1e-12
-#: Edges from which a round of PageRank is shared by several threads.
+#: From so many edges on, several threads share a round of PageRank.
 _SHARED_EDGES = 1_000_000
 
 
 def pagerank(
     graph: CompactGraph, direction: Direction, damping: float, iterations: int, tolerance: float, budget: Budget
 ) -> Floats:
-    """The rank of each node; all together are 1. Ends when a round moves them by less than `tolerance` per node."""
+    """The rank of each node; the sum of all is 1. Ends when a round changes ranks by less than `tolerance` per node."""
     from omnigraph.algorithms import kernels
 
     size = graph.size
@@ -68,7 +68,7 @@ def pagerank(
 
 
 def connected_components(graph: CompactGraph, budget: Budget) -> Integers:
-    """The number of each node's component: nodes that edges connect, in whatever direction."""
+    """The number of each node's connected component, ignoring the direction of edges."""
     from omnigraph.algorithms import kernels
 
     steps = 10 * (len(graph.tails) + graph.size)
@@ -77,7 +77,7 @@ def connected_components(graph: CompactGraph, budget: Budget) -> Integers:
 
 
 def strongly_connected(graph: CompactGraph, budget: Budget) -> Integers:
-    """The number of each node's strongly connected component: every node is reached from every other along edges."""
+    """The number of each node's strongly connected component."""
     from omnigraph.algorithms import kernels
 
     csr = graph.csr("out")
@@ -92,7 +92,7 @@ def label_propagation(graph: CompactGraph, iterations: int, budget: Budget) -> I
 
     starts, indices, weights, _ = undirected(graph)
     if graph.weights is None:
-        # Each neighbour counts once, however many edges lead there.
+        # Each neighbour counts once, even with parallel edges.
         weights = np.ones(len(indices))
     degrees = np.diff(starts)
     order = np.argsort(-degrees, kind="stable")
@@ -116,7 +116,7 @@ def louvain(graph: CompactGraph, resolution: float, budget: Budget) -> Integers:
 def louvain_levels(
     starts: Integers, indices: Narrow, weights: Floats, loops: Floats, resolution: float, budget: Budget
 ) -> Integers:
-    """Louvain's method on an undirected graph: every edge is there from both ends, `loops` are edges to oneself."""
+    """Louvain's method on an undirected graph, with every edge present from both ends; `loops`: weights of self-loops."""
     from omnigraph.algorithms import kernels
 
     found = np.arange(len(starts) - 1)
@@ -157,7 +157,7 @@ def louvain_levels(
 def modularity(
     starts: Integers, indices: Narrow, weights: Floats, loops: Floats, labels: Integers, resolution: float
 ) -> float:
-    """How much more of the weight lies inside communities than would by chance."""
+    """The modularity: the share of weight inside communities, minus the share expected by chance."""
     strength = _strengths(starts, weights) + 2.0 * loops
     total = float(strength.sum())
     tails = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -169,7 +169,7 @@ def modularity(
 def aggregated(
     starts: Integers, indices: Narrow, weights: Floats, loops: Floats, groups: Integers
 ) -> tuple[Integers, Narrow, Floats, Floats]:
-    """The graph whose nodes are the groups: weights between two groups are summed, those inside become loops."""
+    """The graph of the groups: weights between two groups are summed, weights inside a group become its loop."""
     size = int(groups.max()) + 1
     tails = groups[np.repeat(np.arange(len(starts) - 1), np.diff(starts))]
     heads = groups[indices]
@@ -180,7 +180,7 @@ def aggregated(
 
 
 def triangle_count(graph: CompactGraph, budget: Budget) -> Integers:
-    """In how many triangles each node is; the direction of edges, parallel edges and loops do not matter."""
+    """The number of triangles of each node, ignoring directions, parallel edges and self-loops."""
     from omnigraph.algorithms import kernels
 
     simple = graph.simple()
@@ -190,7 +190,7 @@ def triangle_count(graph: CompactGraph, budget: Budget) -> Integers:
 
 
 def k_core(graph: CompactGraph, budget: Budget) -> Integers:
-    """The core number of each node; the direction of edges, parallel edges and loops do not matter."""
+    """The core number of each node, ignoring directions, parallel edges and self-loops."""
     from omnigraph.algorithms import kernels
 
     simple = graph.simple()
@@ -202,7 +202,7 @@ def k_core(graph: CompactGraph, budget: Budget) -> Integers:
 def shortest_paths(
     graph: CompactGraph, direction: Direction, sources: Sequence[int], budget: Budget
 ) -> Integers | Floats:
-    """How far each node is from the nearest source: edges, or the sum of weights; -1 or infinite where no way leads."""
+    """The distance of each node from the nearest source in edges (-1: unreachable) or weights (infinite: unreachable)."""
     from omnigraph.algorithms import kernels
 
     csr = graph.csr(direction)
@@ -221,7 +221,7 @@ def shortest_paths(
 
 
 def degree(graph: CompactGraph, direction: Direction) -> Integers | Floats:
-    """How many edges each node has, or the sum of their weights. With "both" an edge to oneself has two ends there."""
+    """The number of edges of each node, or the sum of their weights. With "both", a self-loop counts twice."""
     ends = {"out": [graph.tails], "in": [graph.heads], "both": [graph.tails, graph.heads]}[direction]
     counts = [np.bincount(end, weights=graph.weights, minlength=graph.size) for end in ends]
     return np.asarray(sum(counts[1:], counts[0]))
@@ -245,7 +245,7 @@ def similarity(graph: CompactGraph, direction: Direction, source: int, measure: 
 
 
 def similarity_of(common: Floats, one: float, others: Floats, measure: str) -> Floats:
-    """The similarity of a set of `one` neighbours to others that share `common` of them with it."""
+    """The similarity of a node with `one` neighbours to nodes with `others` neighbours, of which `common` are shared."""
     match measure:
         case "jaccard":
             below = one + others - common
@@ -257,7 +257,7 @@ def similarity_of(common: Floats, one: float, others: Floats, measure: str) -> F
 
 
 def undirected(graph: CompactGraph) -> tuple[Integers, Narrow, Floats, Floats]:
-    """The graph without directions: the weights of all edges between two nodes are summed; loops are apart."""
+    """The undirected graph: the weights of all edges between two nodes are summed; self-loops are returned separately."""
     weights = np.ones(len(graph.tails)) if graph.weights is None else graph.weights
     if (weights < 0).any():
         raise negative_weight("communities")
@@ -270,7 +270,7 @@ def undirected(graph: CompactGraph) -> tuple[Integers, Narrow, Floats, Floats]:
 
 
 def numbered(labels: Integers) -> Integers:
-    """Labels as numbers from 0 on, in the order of the first node that has each."""
+    """The labels renumbered from 0 on, in the order of their first nodes."""
     _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     places = np.empty(len(first), np.int64)
     places[np.argsort(first, kind="stable")] = np.arange(len(first))
@@ -278,17 +278,17 @@ def numbered(labels: Integers) -> Integers:
 
 
 def _numbered_by_first(firsts: Integers) -> Integers:
-    """`numbered` where each label is the smallest position that has it."""
+    """`numbered` for labels that are the smallest position of their group."""
     return np.asarray((np.cumsum(firsts == np.arange(len(firsts))) - 1)[firsts])
 
 
 def negative_weight(algorithm: str) -> BadRequest:
-    """What is said about a weight that an algorithm can not count with."""
+    """The error for negative weights."""
     return BadRequest(f"{algorithm} needs weights of 0 or more; some edges have a negative one")
 
 
 def _summed(tails: Integers, heads: Integers, weights: Floats, size: int) -> tuple[Integers, Narrow, Floats]:
-    """Edges by tail and head, with the weights of equal ones summed."""
+    """Edges sorted by tail and head, with the weights of parallel edges summed."""
     codes, places = np.unique(tails.astype(np.int64) * max(size, 1) + heads, return_inverse=True)
     owners, indices = np.divmod(codes, max(size, 1))
     starts = np.zeros(size + 1, np.int64)
@@ -334,7 +334,7 @@ def _threads(edges: int) -> Iterator[_Run]:
 
 
 def _bounds(starts: Integers, parts: int) -> list[tuple[int, int]]:
-    """Ranges of positions that have about equally many edges."""
+    """Ranges of positions with about equal numbers of edges."""
     cuts = np.searchsorted(starts, np.linspace(0, int(starts[-1]), parts + 1)[1:-1])
     edges = [0, *(int(cut) for cut in cuts), len(starts) - 1]
     return [(low, high) for low, high in pairwise(edges) if low < high]

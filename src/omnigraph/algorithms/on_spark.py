@@ -1,7 +1,7 @@
 """The algorithms on Spark, for graphs that do not fit into one process: data frames of positions, joined and aggregated.
 
-Nodes have the same numbers as in this process (by type, then by id), so that both engines settle ties alike. Frames that a
-loop goes on with are checkpointed; what reaches the driver is counts and sums, never rows.
+Nodes have the same numbers as in this process (by type, then by id), so that both engines break ties alike. Frames that a
+loop reuses are checkpointed; only counts and sums reach the driver, never rows.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from omnigraph.query.limits import Budget, Limits
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-#: Edges of a graph of communities that the driver goes on with alone.
+#: A graph of communities with at most so many edges is finished in the driver.
 _FEW_EDGES = 1_000_000
 _MOST_ROUNDS = 1000
 
 
 class Tables(Protocol):
-    """What gives the tables of a graph as frames."""
+    """An object that returns the tables of a graph as data frames."""
 
     def spark_table(self, type_key: str, columns: Sequence[str], *, snapshot: object) -> DataFrame: ...
 
@@ -42,18 +42,18 @@ class SparkGraph:
     weighted: bool
 
     def along(self, direction: Direction) -> DataFrame:
-        """Edges as they are followed in a direction; an edge from a node to itself is there once."""
+        """The edges in the followed direction; a self-loop occurs once."""
         if direction == "out":
             return self.edges
         turned = self.edges.selectExpr("head AS tail", "tail AS head", "weight")
         return turned if direction == "in" else self.edges.unionByName(turned.filter("tail <> head"))
 
     def simple(self) -> DataFrame:
-        """`tail` and `head` of neighbours, each once from both ends, without edges to oneself."""
+        """The distinct pairs `tail`, `head` of neighbours, from both ends, without self-loops."""
         return self.along("both").filter("tail <> head").select("tail", "head").distinct()
 
     def named(self, values: DataFrame, column: str) -> DataFrame:
-        """Values of nodes (`node`, `value`) with type and id; numbers that are missing stay missing."""
+        """Values of nodes (`node`, `value`) with type and id instead of the number; nodes without a value are left out."""
         from pyspark.sql import functions as F
 
         return self.nodes.join(values, "node").select("type", "id", F.col("value").alias(column))
@@ -146,11 +146,11 @@ def connected_components(graph: SparkGraph) -> DataFrame:
     pairs = _kept(graph.simple())
     before = (-1, -1)
     for _ in range(_MOST_ROUNDS):
-        # Everybody's larger neighbours are given to the smallest one.
+        # Large-star: each node's larger neighbours are connected to the smallest of its neighbours and itself.
         turned = pairs.unionByName(pairs.selectExpr("head AS tail", "tail AS head")).distinct()
         least = turned.groupBy("tail").agg(F.least(F.min("head"), F.first("tail")).alias("least"))
         large = turned.filter("head > tail").join(least, "tail").selectExpr("head AS tail", "least AS head").distinct()
-        # The smaller neighbours of everybody, and everybody itself, are given to the smallest.
+        # Small-star: each node and its smaller neighbours are connected to the smallest of them.
         down = (
             large.selectExpr("greatest(tail, head) AS tail", "least(tail, head) AS head")
             .filter("tail <> head")
@@ -176,14 +176,14 @@ def connected_components(graph: SparkGraph) -> DataFrame:
 
 
 def strongly_connected(graph: SparkGraph) -> DataFrame:
-    """Colours spread forwards, and each colour's first node is followed backwards inside its colour."""
+    """Colours spread forwards; then the first node of each colour is followed backwards inside its colour."""
 
     left = graph.nodes.select("node")
     edges = graph.edges.select("tail", "head").filter("tail <> head").distinct()
     done: list[DataFrame] = []
     for _ in range(_MOST_ROUNDS):
         left, edges = _kept(left), _kept(edges)
-        # Whoever has no way in or no way out is a component of its own.
+        # A node without incoming or without outgoing edges is a component by itself.
         inside = edges.selectExpr("head AS node").intersect(edges.selectExpr("tail AS node"))
         alone = left.join(inside, "node", "left_anti")
         done.append(_kept(alone.selectExpr("node", "node AS first")))
@@ -205,7 +205,7 @@ def strongly_connected(graph: SparkGraph) -> DataFrame:
         left = left.join(reached, "node", "left_anti")
         edges = _within(edges, left)
     everyone = reduce(lambda one, other: one.unionByName(other), done)
-    # A component is known by the node whose colour it had, which is its smallest.
+    # A component is named by the node whose colour it had, which is its smallest node.
     return _by_first(everyone)
 
 
@@ -223,7 +223,7 @@ def label_propagation(graph: SparkGraph, iterations: int) -> DataFrame:
     labels = _kept(graph.nodes.select("node", F.col("node").alias("value")))
 
     def high(some: DataFrame) -> DataFrame:
-        """For nodes the labels that weigh most among their neighbours, as an array."""
+        """For each node the labels with the largest weight among its neighbours, as an array."""
         summed = (
             weights.join(some.select(F.col("node").alias("tail")), "tail")
             .join(labels.select(F.col("node").alias("head"), "value"), "head")
@@ -257,7 +257,7 @@ def label_propagation(graph: SparkGraph, iterations: int) -> DataFrame:
 
 
 def louvain(graph: SparkGraph, resolution: float) -> DataFrame:
-    """The first level on Spark, until its communities are few enough to go on with in the driver; else level by level."""
+    """Louvain's method, level by level on Spark, until the graph of communities is small enough for the driver."""
     from pyspark.sql import functions as F
 
     _refuse_negative(graph, "communities")
@@ -298,7 +298,7 @@ def louvain(graph: SparkGraph, resolution: float) -> DataFrame:
 def _finished_here(
     found: DataFrame, nodes: DataFrame, weights: DataFrame, loops: DataFrame, resolution: float
 ) -> DataFrame:
-    """Go on with a small graph of communities in the driver. Its nodes are numbered from 0 on."""
+    """Finish a small graph of communities, with nodes numbered from 0, in the driver."""
     from pyspark.sql import functions as F
 
     size = nodes.count()
@@ -318,7 +318,7 @@ def _finished_here(
 
 
 def _louvain_level(nodes: DataFrame, weights: DataFrame, loops: DataFrame, resolution: float) -> DataFrame | None:
-    """The communities after the passes of one level; None when nobody moves. See `kernels.louvain_moves` for the rules."""
+    """The communities after the passes of one level; None when no node moves. `kernels.louvain_moves` states the rules."""
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 
@@ -365,7 +365,7 @@ def _louvain_level(nodes: DataFrame, weights: DataFrame, loops: DataFrame, resol
             mine = some.select("node", F.col("value").alias("own"), "strength").join(
                 totals.select(F.col("value").alias("own"), F.col("members").alias("own_members")), "own"
             )
-            # Its own community is a choice too, also when it has no neighbour there.
+            # A node's own community is a choice too, even when it has no neighbour there.
             choices = (
                 near.unionByName(some.select("node", F.col("value").alias("label"), F.lit(0.0).alias("near")))
                 .groupBy("node", "label")
@@ -414,7 +414,7 @@ def triangle_count(graph: SparkGraph) -> DataFrame:
 
     pairs = _kept(graph.simple())
     degrees = pairs.groupBy(F.col("tail").alias("node")).agg(F.count("*").alias("degree"))
-    # An edge is followed from the end of lower degree, so that no node has many such edges.
+    # An edge is followed from its end of lower degree only, so that no node has many such edges.
     ranked = (
         pairs.join(degrees.select(F.col("node").alias("tail"), F.col("degree").alias("own")), "tail")
         .join(degrees.select(F.col("node").alias("head"), F.col("degree").alias("other")), "head")
@@ -435,7 +435,7 @@ def triangle_count(graph: SparkGraph) -> DataFrame:
 
 
 def k_core(graph: SparkGraph) -> DataFrame:
-    """Everybody's number becomes the largest h such that h neighbours have h or more, until nothing changes (Lü and others)."""
+    """Each node's number becomes the largest h such that h neighbours have numbers >= h, until nothing changes (Lü et al.)."""
     from pyspark.sql import functions as F
 
     pairs = _kept(graph.simple())
@@ -520,18 +520,18 @@ def similarity(graph: SparkGraph, direction: Direction, source: tuple[str, str],
 
 
 def _kept(frame: DataFrame) -> DataFrame:
-    """The frame as rows on the executors: what follows does not compute it again, and its plan does not grow."""
+    """The frame checkpointed on the executors: it is not computed again, and its plan does not grow."""
     return frame.localCheckpoint()
 
 
 def _number(frame: DataFrame) -> float:
-    """The one number of a frame; 0 when there is none."""
+    """The single number of a frame; 0 when it is null or missing."""
     row = frame.first()
     return 0.0 if row is None or row[0] is None else float(row[0])
 
 
 def _numbered(frame: DataFrame, order: Sequence[str], column: str) -> tuple[DataFrame, int]:
-    """Rows with their places in an order, from 0 on, and how many there are. Only counts per partition reach the driver."""
+    """The rows with their places in an order, from 0 on, and their count. Only counts per partition reach the driver."""
     from pyspark.sql import functions as F
 
     placed = frame.orderBy(*order).withColumn("part", F.spark_partition_id())
@@ -551,14 +551,14 @@ def _numbered(frame: DataFrame, order: Sequence[str], column: str) -> tuple[Data
 
 
 def _by_first(found: DataFrame) -> DataFrame:
-    """Groups that are known by a node (`first`) as numbers from 0 on, in the order of their smallest nodes."""
+    """Groups named by a node (`first`), renumbered from 0 on in the order of their smallest nodes."""
     from pyspark.sql import functions as F
 
     return _by_label(found.select("node", F.col("first").alias("value")))
 
 
 def _by_label(labels: DataFrame) -> DataFrame:
-    """Labels as numbers from 0 on, in the order of the first node that has each."""
+    """The labels renumbered from 0 on, in the order of their first nodes."""
     from pyspark.sql import functions as F
 
     labels = _kept(labels)
@@ -569,7 +569,7 @@ def _by_label(labels: DataFrame) -> DataFrame:
 
 
 def _for_all(graph: SparkGraph, found: DataFrame, column: str, otherwise: float) -> DataFrame:
-    """Values of some nodes for all nodes."""
+    """Values for all nodes: the found values, and `otherwise` for nodes without one."""
     from pyspark.sql import functions as F
 
     joined = graph.nodes.select("node").join(found, "node", "left")
@@ -577,7 +577,7 @@ def _for_all(graph: SparkGraph, found: DataFrame, column: str, otherwise: float)
 
 
 def _undirected(graph: SparkGraph) -> DataFrame:
-    """The weights of all edges between two nodes, summed, from both ends; without edges to oneself."""
+    """The summed weights of all edges between two nodes, from both ends, without self-loops."""
     from pyspark.sql import functions as F
 
     apart = graph.along("both").filter("tail <> head")
@@ -593,7 +593,7 @@ def _within(edges: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def _spread(values: DataFrame, edges: DataFrame) -> DataFrame:
-    """Each node's smallest value among those of the nodes that lead to it, and its own."""
+    """The smallest value among each node and all nodes from which it is reachable."""
     from pyspark.sql import functions as F
 
     values = _kept(values)
@@ -614,7 +614,7 @@ def _spread(values: DataFrame, edges: DataFrame) -> DataFrame:
 
 
 def _reached(starts: DataFrame, edges: DataFrame) -> DataFrame:
-    """The nodes that are reached along edges from nodes with the same value, with that value."""
+    """The nodes reachable along edges from start nodes with the same value, with this value."""
     from pyspark.sql import functions as F
 
     found = frontier = _kept(starts)
@@ -629,7 +629,7 @@ def _reached(starts: DataFrame, edges: DataFrame) -> DataFrame:
 
 
 def _colours(graph: SparkGraph, weights: DataFrame) -> DataFrame:
-    """A colour for each node, as if nodes took the smallest free one in turns, those with more neighbours first."""
+    """A colour for each node, as if nodes chose the smallest free colour in turn, by descending number of neighbours."""
     from pyspark.sql import functions as F
 
     degrees = weights.groupBy(F.col("tail").alias("node")).agg(F.count("*").alias("degree"))
@@ -639,7 +639,7 @@ def _colours(graph: SparkGraph, weights: DataFrame) -> DataFrame:
         "rank",
     )
     ranks = _kept(ranks.select("node", "rank"))
-    # Of each edge the end that comes first, seen from the other.
+    # For each node, its neighbours that choose before it.
     earlier = _kept(
         weights.select("tail", "head")
         .join(ranks.select(F.col("node").alias("tail"), F.col("rank").alias("own")), "tail")

@@ -1,4 +1,4 @@
-"""What an algorithm runs over: node types, edge types, direction and weight, checked against the schema."""
+"""The input of an algorithm: node types, edge types, direction and weight, checked against the schema."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ DIRECTIONS: Final = get_args(Direction)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The node types, in the order of their names, and the edge types between them, with the property that weighs edges.
-
-    `direction`: "out" follows edges as they point, "in" against it, "both" either way.
+    """The node types in the order of their names, the edge types between them, and the property with the weights of edges.
+    `direction`: "out" follows edges forwards, "in" backwards, "both" in both directions.
     """
 
     catalog: Catalog
@@ -54,10 +53,10 @@ def select(
     direction: str,
     weight: str | None,
 ) -> Selection:
-    """The types with these names.
-
-    Without `nodes` they are the types at the ends of `edges`; without `edges` all edge types between `nodes`; without both
-    the whole graph. An edge type that leads out of the chosen nodes is refused when it is named, and left out otherwise.
+    """The selection of the named types.
+    Without `nodes`, the node types are the ends of `edges`; without `edges`, the edge types are all types between `nodes`;
+    without both it is the whole graph. An edge type with an end outside of the chosen nodes is refused when it is named, else
+    left out.
     """
     if direction not in DIRECTIONS:
         raise BadRequest(f"direction is {', '.join(map(repr, DIRECTIONS))}, not {direction!r}")

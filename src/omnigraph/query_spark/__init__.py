@@ -1,1 +1,1 @@
-"""The Spark engine for queries: a plan becomes data frames, and expressions are computed by the local engine's own code."""
+"""The Spark engine for queries: a plan becomes data frames; expressions are evaluated by the local engine's code."""

@@ -1,7 +1,6 @@
-"""Whether a plan would hold more in this process than it may: what `engine="auto"` decides by.
-
-Counts of rows come from the tables, of a step from its edges; conditions are taken to keep a tenth. What is held is what an
-operator needs whole: rows that are sorted or returned, groups, and the adjacency of traversed edges.
+"""The memory estimate of a plan, by which `engine="auto"` chooses between this process and Spark.
+Row counts come from the tables and edges; a condition is assumed to keep a tenth of the rows. Counted is the memory that
+operators hold as a whole: sorted or returned rows, groups, and the adjacency of traversed edges.
 """
 
 from __future__ import annotations
@@ -11,23 +10,23 @@ from omnigraph.language.query.compile import CompiledQuery
 from omnigraph.query.execute import read_plan
 from omnigraph.query.run import Run
 
-#: The share of the rows of a scan that one more condition keeps.
+#: The assumed share of rows that each condition of a scan keeps.
 _KEPT = 0.1
-#: Bytes of a value, and of an edge in adjacency: its two positions and its share of the ids.
+#: Bytes per value, and per edge in adjacency (two positions and its share of the ids).
 _PER_VALUE = 32
 _PER_EDGE = 24
-#: No estimate is larger: products of products would be no numbers any more.
+#: The upper bound of an estimate, so that products of products do not overflow.
 _MOST = 1e18
 
 
 def exceeds_memory(compiled: CompiledQuery, run: Run) -> bool:
-    """Whether the local engine is expected to refuse the query."""
+    """Whether the local engine would probably exceed its memory limit."""
     plan = read_plan(compiled.plan_for(run.params), compiled)
     return held_bytes(plan, run) > run.budget.limits.memory
 
 
 def held_bytes(plan: ir.Plan, run: Run) -> float:
-    """Bytes that the plan is expected to hold at the same time."""
+    """The estimated bytes that the plan holds at the same time."""
     own = 0.0
     match plan:
         case ir.Project():
@@ -54,7 +53,7 @@ def _edges(alternatives: tuple[tuple[str, object], ...], run: Run) -> float:
 
 
 def _rows(plan: ir.Plan, run: Run) -> float:
-    """About how many rows an operator makes."""
+    """The estimated number of rows of an operator."""
     match plan:
         case ir.NodeScan() | ir.RankedScan() | ir.FusedScan():
             found = _fitting(plan.node, run)
@@ -92,7 +91,7 @@ def _fitting(node: ir.NodePattern, run: Run) -> float:
 
 
 def _expanded(plan: ir.Expand, run: Run) -> float:
-    """The rows below times the neighbours that a node has on average, for each hop; at most all nodes for each row."""
+    """The estimated rows of a step: the input rows times the average number of neighbours per hop, at most all nodes."""
     below = _rows(plan.input, run)
     nodes = run.nodes(plan.target.node_type).rows
     edges = _edges(plan.edge.alternatives or ((plan.edge.edge_type, None),), run)

@@ -32,22 +32,22 @@ from omnigraph.watching import SPARK_JOB, happened
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Counting without enumerating and searching best-first are ways of the local engine; here they are joins and sorts.
+#: Without the rules for counted paths and ranked scans, which only the local engine implements; here they are joins and sorts.
 SPARK_RULES = tuple(rule for rule in RULES if rule not in (count_paths, rank_scans))
-#: Steps that a worker's call makes at once before Ctrl-C is looked at; any number makes the driver wait in a thread.
+#: The step count of waiting for Spark: so large that the driver waits in a thread and can be interrupted.
 _LONG = 2**62
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a query runs: the graph's storage, and which Spark."""
+    """The storage of the graph, and the Spark options, for a query."""
 
     root: Root
     options: SparkOptions
 
 
 def answer_on_spark(compiled: CompiledQuery, run: Run, place: Place) -> Result:
-    """The result of a read query, computed on Spark. All of its rows come to this process."""
+    """The result of a read query, computed on Spark; all of its rows are collected into this process."""
     plan, made = _prepared(compiled, run, place)
     types = tuple(column.type for column in plan.columns)
     with _errors(made, run):
@@ -56,13 +56,13 @@ def answer_on_spark(compiled: CompiledQuery, run: Run, place: Place) -> Result:
 
 
 def frame_on_spark(compiled: CompiledQuery, run: Run, place: Place) -> DataFrame:
-    """The rows of a read query as a Spark data frame that is not computed yet."""
+    """The rows of a read query as a lazy Spark data frame."""
     _, made = _prepared(compiled, run, place)
     return made.df.toDF(*made.columns)
 
 
 def explain_on_spark(compiled: CompiledQuery, run: Run, place: Place, *, analyze: bool) -> Explanation:
-    """How Spark answers a read query: what is scanned with which conditions, and Spark's own plan."""
+    """How Spark answers a read query: the scans and their conditions, and Spark's own plan."""
     plan, made = _prepared(compiled, run, place)
     with _errors(made, run):
         if analyze:
@@ -85,7 +85,7 @@ def _prepared(compiled: CompiledQuery, run: Run, place: Place) -> tuple[Project,
 
 
 def _session(options: SparkOptions) -> SparkSession:
-    """Spark SQL. Tasks over Arrow batches need pandas, which PySpark looks for before it starts any."""
+    """The SparkSession; raises SparkFailed without pandas, which PySpark requires for tasks over Arrow batches."""
     try:
         import pandas  # noqa: F401
     except ImportError:
@@ -96,7 +96,7 @@ def _session(options: SparkOptions) -> SparkSession:
 
 
 def _collected(made: Frame, run: Run) -> pa.Table:
-    """All rows of a frame. The job is ended when the run is cancelled or out of time."""
+    """All rows of a frame; the Spark job is cancelled when the run is cancelled or out of time."""
     tag = f"omnigraph-{uuid4().hex}"
     spark = made.context.spark
 
@@ -130,7 +130,7 @@ def _spark_plan(df: DataFrame) -> str:
 
 @contextmanager
 def _errors(made: Frame | None, run: Run) -> Iterator[None]:
-    """Whatever Spark raises becomes one of ours; an error of ours that a task raised comes back as it was."""
+    """Turn Spark's errors into ours; our own error that a task raised is raised unchanged."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,7 +1,6 @@
-"""Rows of bindings as a Spark data frame, with the steps that are still to be done to them.
-
-A step is a picklable function from batches of rows to batches of rows. Steps that follow each other run in one pass of
-`mapInArrow`: nothing leaves the Python process between them. What only Spark can do (joins, shuffles, sorts) ends the pass.
+"""Rows of bindings as a Spark data frame with pending steps.
+A step is a picklable function from batches of rows to batches of rows. Consecutive steps run in one pass of `mapInArrow`, in
+the same Python process. Operations of Spark itself (joins, shuffles, sorts) end the pass.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ if TYPE_CHECKING:
 
 Step = Callable[[Iterator[Rows], Run], Iterator[Rows]]
 
-#: Before an error of ours that a task raised, in the text that Spark makes of it.
+#: Marks our own error in the text of Spark's error.
 MARK = "omnigraph-error:"
-#: Names of Spark columns are used once, so that no join has two of the same.
+#: Numbers for the names of Spark columns, which are unique, so that joins have no duplicates.
 _names = count()
 
 
 @dataclass(frozen=True)
 class Task:
-    """Some steps as Spark's workers carry them out."""
+    """The steps of one `mapInArrow` pass, as Spark's workers run them."""
 
     payload: bytes
     columns: Mapping[str, pa.DataType]
@@ -58,16 +57,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Context:
-    """What all frames of one query share: the session, what tasks get, and a run in this process to look types up."""
+    """The common data of all frames of a query: the session, the payload of tasks, and a run in this process for types."""
 
     spark: SparkSession
     payload: bytes
     run: Run
-    #: What `explain` says about the frames.
+    #: Notes for `explain`.
     notes: list[str] = field(default_factory=list)
 
     def leaf(self, step: Step, tasks: int, empty: Rows) -> Frame:
-        """A frame whose rows are made by a step, in so many tasks: it is given the number of each."""
+        """A frame whose rows a step makes in `tasks` tasks; the step gets the number of its task."""
         names = (_name(),)
         df = self.spark.range(0, tasks, 1, tasks).toDF(*names)
         return Frame(self, df, {TASK: pa.int64()}, names, (step,), empty)
@@ -77,7 +76,7 @@ class Context:
         return self.leaf(_nothing, 1, empty)
 
 
-#: The column of a leaf: the numbers of its tasks.
+#: The column of a leaf with the numbers of its tasks.
 TASK = "#task"
 
 
@@ -89,7 +88,8 @@ def _nothing(batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
 
 @dataclass(frozen=True)
 class Frame:
-    """`columns` and `names`: what the columns of the data frame are here and in Spark, in order. `empty`: how rows look."""
+    """A data frame and its pending `steps`. `columns`, `names`: our and Spark's column names, in the same order.
+    `empty`: rows after the steps, with no rows, to know their columns."""
 
     context: Context
     df: DataFrame
@@ -99,12 +99,12 @@ class Frame:
     empty: Rows
 
     def then(self, step: Step) -> Frame:
-        """The rows after a step. It is tried on no rows here, which tells the columns it makes and many of its errors."""
+        """The frame with one more step. The step is tried here on empty rows, which shows its columns and many errors."""
         parts = list(step(iter((self.empty,)), self.context.run))
         return replace(self, steps=(*self.steps, step), empty=parts[0].slice(0, 0))
 
     def made(self) -> Frame:
-        """The same rows without steps that are still to be done."""
+        """The same rows without pending steps: the steps become a `mapInArrow`."""
         if not self.steps:
             return self
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -119,17 +119,17 @@ class Frame:
         return of(self.context, df, result, names)
 
     def __getitem__(self, name: str) -> Column:
-        """A column of a made frame, by the name it has here."""
+        """A column of a frame without steps, by our name of it."""
         from pyspark.sql import functions
 
         return functions.col(self.names[list(self.columns).index(name)])
 
     def with_df(self, df: DataFrame) -> Frame:
-        """Other rows with the same columns."""
+        """The same columns with another data frame."""
         return replace(self, df=df)
 
     def select(self, wanted: Mapping[str, str]) -> Frame:
-        """Some columns of a made frame, under new names: what each is to be called, and what it is called now."""
+        """Some columns of a frame without steps; `wanted`: new name → present name."""
         if not wanted:
             return self._without_columns()
         names = tuple(_name() for _ in wanted)
@@ -137,22 +137,22 @@ class Frame:
         return of(self.context, df, {name: self.columns[old] for name, old in wanted.items()}, names)
 
     def _without_columns(self) -> Frame:
-        """The same number of rows, of which nothing is read: Spark would give a task no rows without columns."""
+        """The same number of rows with a filler column, since Spark passes no rows without columns."""
         from pyspark.sql import functions
 
         name = _name()
         return of(self.context, self.df.select(functions.lit(0).alias(name)), {NOTHING: pa.int32()}, (name,))
 
     def without(self, *dropped: str) -> Frame:
-        """A made frame without some columns."""
+        """A frame (without steps) without some columns."""
         return self.select({name: name for name in self.columns if name not in dropped})
 
     def beside(self, df: DataFrame, other: Frame) -> Frame:
-        """The columns of two made frames, which a join has put side by side."""
+        """The frame of a join `df` of two frames without steps: the columns of both."""
         return of(self.context, df, {**self.columns, **other.columns}, (*self.names, *other.names))
 
     def shared(self) -> Frame:
-        """The same rows for several uses: they are computed once."""
+        """The same rows for several uses, computed once."""
         made = self.made()
         return made.with_df(checkpointed(made.df, eager=False))
 
@@ -163,12 +163,12 @@ class Frame:
 
 
 def of(context: Context, df: DataFrame, columns: Mapping[str, pa.DataType], names: Sequence[str]) -> Frame:
-    """A frame of Spark's own making."""
+    """A frame without steps over a data frame."""
     return Frame(context, df, dict(columns), tuple(names), (), empty_rows(columns))
 
 
 def new_name() -> str:
-    """A name that no Spark column of this process has."""
+    """A new unique name for a Spark column."""
     return _name()
 
 
@@ -177,13 +177,13 @@ def _name() -> str:
 
 
 def checkpointed(df: DataFrame, *, eager: bool) -> DataFrame:
-    """The rows of a frame, kept by the executors, or where the session keeps checkpoints."""
+    """The data frame checkpointed: in the session's checkpoint folder if it has one, else on the executors."""
     reliable = df.sparkSession.conf.get("spark.checkpoint.dir", None)
     return df.checkpoint(eager) if reliable else df.localCheckpoint(eager)
 
 
 def error_in(text: str) -> OmnigraphError | None:
-    """The error of ours that a task raised, from what Spark says; None when it was something else."""
+    """Our own error that a task raised, from the text of Spark's error; None when it was another error."""
     _, found, rest = text.rpartition(MARK)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Aggregate, Order and Limit on Spark. Groups of each share first, then groups of equal keys in one task."""
+"""Aggregate, Order and Limit on Spark. Each share is grouped first, then groups with equal keys meet in one task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def grouped(plan: Aggregate, rows: Frame) -> Frame:
-    """One row for each group; without keys one row even over nothing."""
+    """One row for each group; without keys, one row even when there is no input."""
     if any(needs_all_values(named.call) for named in plan.aggregates):
         routed = rows.then(Routed(tuple(key.expr for key in plan.keys))).made()
         return _brought_together(plan, routed).then(Grouped(plan, rows.empty))
@@ -24,7 +24,7 @@ def grouped(plan: Aggregate, rows: Frame) -> Frame:
 
 
 def _brought_together(plan: Aggregate, frame: Frame) -> Frame:
-    """Rows with equal keys in one task."""
+    """The frame repartitioned so that rows with equal keys are in the same task."""
     if plan.keys:
         return frame.with_df(frame.df.repartition(frame[ROUTE]))
     seeded = _seeded(frame)
@@ -32,7 +32,7 @@ def _brought_together(plan: Aggregate, frame: Frame) -> Frame:
 
 
 def _seeded(frame: Frame) -> Frame:
-    """The rows and one more, so that Spark starts a task even where there are none."""
+    """The rows and one filler row, so that Spark starts a task even when there are no rows."""
     import pyarrow as pa
     from pyspark.sql import functions
 
@@ -50,7 +50,7 @@ _MOST = 2**31 - 1
 
 
 def sorted_frame(plan: Order, rows: Frame, offset: int = 0, count: int | None = None) -> Frame:
-    """The rows in order; of them those behind the offset, up to the count and the limit of the order."""
+    """The rows in order, after the offset, at most `count` rows (or the limit of the order)."""
     context = rows.context
     directions = [(name, descending) for name, _, descending in sort_columns(plan, rows.empty, context.run)]
     made = rows.then(SortKeys(plan)).made()
@@ -62,7 +62,7 @@ def sorted_frame(plan: Order, rows: Frame, offset: int = 0, count: int | None = 
 
 
 def limited(plan: Limit, rows: Frame) -> Frame:
-    """Any rows behind the offset, up to the count."""
+    """At most `count` rows after the offset, in no particular order."""
     assert isinstance(plan.offset, int), "the plan of a run has its row counts bound"
     assert not isinstance(plan.count, Parameter)
     made = rows.made()

@@ -1,4 +1,4 @@
-"""Blocks on Spark: a block runs once for all distinct combinations of the outer variables, and is joined by their texts."""
+"""Nested blocks on Spark: a block runs once for all distinct combinations of outer variables, and is joined by them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from omnigraph.query_spark.grouping import grouped
 from omnigraph.query_spark.steps import Combined
 from omnigraph.values.columns import arrow_type
 
-#: The text of a combination; a block inside has its own, under its own name.
+#: The column name, followed by the depth, of the text of a combination.
 COMBINATION = "#combination"
 
-#: The rows of a block for some combinations.
+#: Returns the rows of a block for some combinations.
 Inner = Callable[[ir.Plan, Frame], Frame]
 
 
 def _asked(on: tuple[str, ...], rows: Frame, depth: int) -> tuple[Frame, Frame, str]:
-    """Rows with their combinations, each combination once, and the name of the column."""
+    """The rows with the texts of their combinations, the distinct combinations, and the name of the text's column."""
     name = f"{COMBINATION}{depth}"
     shared = rows.then(Combined(on, name)).shared()
     combinations = shared.select({column: column for column in shared.columns})
@@ -29,7 +29,7 @@ def _asked(on: tuple[str, ...], rows: Frame, depth: int) -> tuple[Frame, Frame, 
 
 
 def semi_join(plan: ir.AntiJoin | ir.SemiJoin, rows: Frame, depth: int, inner: Inner) -> Frame:
-    """The rows whose combination the block holds; with an AntiJoin those whose it does not hold."""
+    """The rows whose combination has a match in the block; with an AntiJoin the rows whose combination has none."""
     shared, outer, name = _asked(plan.on, rows, depth)
     found = inner(plan.inner, outer).made().select({name: name})
     how = "left_anti" if isinstance(plan, ir.AntiJoin) else "left_semi"
@@ -37,7 +37,7 @@ def semi_join(plan: ir.AntiJoin | ir.SemiJoin, rows: Frame, depth: int, inner: I
 
 
 def optional_join(plan: ir.OptionalJoin, rows: Frame, depth: int, inner: Inner) -> Frame:
-    """Each row with each row that the block has for its combination, or alone with nulls."""
+    """Each row with each match of its combination in the block, or once with nulls when there is none."""
     shared, outer, name = _asked(plan.on, rows, depth)
     own = tuple(f"{variable}." for variable in ir.bound_variables(plan.inner) - frozenset(plan.on))
     found = inner(plan.inner, outer).made()
@@ -48,7 +48,7 @@ def optional_join(plan: ir.OptionalJoin, rows: Frame, depth: int, inner: Inner) 
 
 
 def attach(plan: ir.Attach, rows: Frame, depth: int, inner: Inner) -> Frame:
-    """The rows with what is found over the matches that the block has for each of them."""
+    """The rows with one more column: an aggregate (or `exists`) over the matches of each row in the block."""
     from pyspark.sql import functions
 
     shared, outer, name = _asked(plan.on, rows, depth)

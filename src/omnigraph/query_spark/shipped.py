@@ -1,6 +1,5 @@
-"""What the tasks of a query need to know: the pinned tables, the schema, the parameters and the limits, as one small object.
-
-A task makes a `Run` of it, so that its rows are read and computed by the same code as in the local engine.
+"""The data that the tasks of a query need: pinned tables, schema, parameters and limits, as one small object.
+A task makes a `Run` from it, so that its rows are read and computed by the code of the local engine.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Pinned:
 
 @dataclass(frozen=True)
 class Shipped:
-    """Everything about a run that its tasks share."""
+    """The parts of a run that its tasks need."""
 
     root: Root
     entries: Mapping[str, TableEntry]
@@ -62,7 +61,7 @@ class Shipped:
     node_types: Mapping[str, str]
 
     def run(self) -> Run:
-        """A run in this process."""
+        """A run in this (worker) process."""
         view = Pinned(Tables(self.root), self.entries, self.commit)
         budget = Budget(self.limits)
         return Run(
@@ -85,7 +84,7 @@ def _embed_nothing(text: str, dimension: int, model: str | None) -> tuple[float,
 
 
 def shipped(plan: Plan, run: Run, root: Root) -> bytes:
-    """The run of a plan as the tasks get it. Texts of `nearest` are embedded here, once."""
+    """The pickled run of a plan for its tasks. Texts of `nearest` are embedded here, once."""
     for expr in expressions_in(plan):
         _embed(expr, run)
     facts = facts_of(plan)
@@ -108,7 +107,7 @@ def shipped(plan: Plan, run: Run, root: Root) -> bytes:
 
 
 def _entries(run: Run) -> dict[str, TableEntry]:
-    """The tables of the snapshot by type key; a type that it does not have yet is left out."""
+    """The tables of the snapshot by type key; types that the snapshot does not have yet are left out."""
     found = {}
     keys = [entity.type_key for entity in run.catalog.nodes.values()]
     keys += [entity.type_key for entity in run.catalog.edges.values()]
@@ -139,7 +138,7 @@ def _embed(expr: Expr | UnknownAlias, run: Run) -> None:
 
 @lru_cache(maxsize=8)
 def run_of(payload: bytes) -> Run:
-    """The run of a payload in this process: tasks that follow each other share its open tables and caches."""
+    """The run of a payload in this process; consecutive tasks share its open tables and caches."""
     data = pickle.loads(payload)
     assert isinstance(data, Shipped)
     return data.run()

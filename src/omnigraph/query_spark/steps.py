@@ -1,4 +1,4 @@
-"""What is done to rows inside a task: each step is the local engine's own code over one share of the rows."""
+"""The steps inside of a task: each applies the local engine's code to one share of the rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NULL = "-"
 
 
 def key_texts(columns: Sequence[pa.Array], count: int) -> pa.Array:
-    """One text for each row. Texts are equal only where all values are; 0 and -0 have the same."""
+    """One text for each row, equal exactly where all values are equal; 0 and -0 count as equal."""
     if not columns:
         return pa.array([""] * count, pa.string())
     parts = [_part(column) for column in columns]
@@ -37,7 +37,7 @@ def key_texts(columns: Sequence[pa.Array], count: int) -> pa.Array:
 
 
 def _part(column: pa.Array) -> pa.Array:
-    """The values of one column, each with its length before it, so that two of them never run together."""
+    """The values of one column as texts with their length in front, so that joined texts are unambiguous."""
     if pa.types.is_floating(column.type):
         column = pc.add(column, pa.scalar(0, column.type))
     if pa.types.is_nested(column.type):
@@ -49,7 +49,7 @@ def _part(column: pa.Array) -> pa.Array:
 
 
 def combination_texts(rows: Rows, variables: Sequence[str]) -> pa.Array:
-    """One text for each row: the nodes, edges and values that these variables stand for."""
+    """One text for each row: the nodes, edges and values of these variables."""
     columns = []
     for variable in variables:
         columns.append(whole(rows.column(variable, ir.VALUE if ir.is_value(variable) else "id")))
@@ -58,14 +58,14 @@ def combination_texts(rows: Rows, variables: Sequence[str]) -> pa.Array:
     return key_texts(columns, rows.count)
 
 
-#: The fragments that each task of a scan reads; None: all of them.
+#: The fragments that each task of a scan reads; None: all fragments.
 Shares = tuple[tuple[int, ...] | None, ...]
 
-#: The two ends of an edge in the direction it is followed, and their types where several are followed.
+#: The columns of an edge's two ends in the followed direction, and of their types.
 FROM, TO, FROM_TYPE, TO_TYPE = "#from", "#to", "#from_type", "#to_type"
-#: What rows are sent to one task by.
+#: The column by whose value rows are routed to tasks.
 ROUTE = "#route"
-#: Not null in a row that only makes sure that there is a task.
+#: The column that is not null in a filler row.
 SEED = "#seed"
 
 
@@ -77,7 +77,7 @@ def _shares(batches: Iterator[Rows], shares: Shares) -> Iterator[tuple[int, ...]
 
 @dataclass(frozen=True)
 class ScanNodes:
-    """The nodes that fit a pattern."""
+    """Reads the nodes that match a pattern."""
 
     node: ir.NodePattern
     shares: Shares
@@ -89,7 +89,7 @@ class ScanNodes:
 
 @dataclass(frozen=True)
 class ScanEdges:
-    """Edges of one type with their two ends as a step follows them; both ways where it may."""
+    """Reads edges of one type with their two ends in the followed direction, or in both directions."""
 
     edge: ir.EdgePattern
     name: str
@@ -122,13 +122,13 @@ class ScanEdges:
         if self.direction is not ir.Direction.OUT:
             turned = Rows(rows.count, {FROM: dst, TO: src, FROM_TYPE: types[1], TO_TYPE: types[0], **own})
             if self.direction is ir.Direction.BOTH and self.edge.variable is not None:
-                # An edge from a node to itself looks the same from both ends and is one edge.
+                # A self-loop is the same from both ends and counts once.
                 turned = turned.filter(~as_mask(pc.equal(src, dst)))
             yield turned
 
 
 def edge_columns(edge: ir.EdgePattern, name: str, run: Run) -> tuple[str, ...]:
-    """What is read of the edges of a step: nothing without a variable."""
+    """The columns to read of the edges of a step; none without an edge variable."""
     if edge.variable is None:
         return ()
     if edge.columns is not None:
@@ -139,7 +139,7 @@ def edge_columns(edge: ir.EdgePattern, name: str, run: Run) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Filtered:
-    """The rows that satisfy all predicates."""
+    """Keeps the rows that satisfy all predicates."""
 
     predicates: tuple[ir.Predicate, ...]
 
@@ -149,7 +149,7 @@ class Filtered:
 
 @dataclass(frozen=True)
 class Projected:
-    """The columns of a result."""
+    """Computes the columns of a result."""
 
     plan: ir.Project
 
@@ -160,7 +160,7 @@ class Projected:
 
 @dataclass(frozen=True)
 class Tagged:
-    """Rows with the types of some variables."""
+    """Adds the type columns of a Tag operator."""
 
     plan: ir.Tag
 
@@ -170,7 +170,7 @@ class Tagged:
 
 @dataclass(frozen=True)
 class Alike:
-    """Rows with the columns of a union; what blocks are joined by stays."""
+    """Gives rows the columns of a union, and keeps the columns `kept`, by which blocks are joined."""
 
     plan: ir.Union
     kept: tuple[str, ...]
@@ -183,7 +183,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class Paths:
-    """Rows with the shortest paths between two of their nodes."""
+    """Adds the shortest paths between two nodes of each row."""
 
     plan: ir.ShortestPaths
 
@@ -193,7 +193,7 @@ class Paths:
 
 @dataclass(frozen=True)
 class OneRow:
-    """A single row that binds nothing."""
+    """A single row without bindings."""
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         return (Rows(rows.count) for rows in batches)
@@ -201,7 +201,7 @@ class OneRow:
 
 @dataclass(frozen=True)
 class Combined:
-    """Rows with the text of the combination that a block is asked about."""
+    """Adds the text of each row's combination of the variables `on`."""
 
     on: tuple[str, ...]
     name: str
@@ -215,7 +215,7 @@ class Combined:
 
 @dataclass(frozen=True)
 class Partial:
-    """The groups of one share of the rows, each with the text that brings it to the task of its equals."""
+    """Groups one share of the rows; each group has the routing text of its keys."""
 
     plan: ir.Aggregate
 
@@ -238,10 +238,10 @@ class Partial:
 
 @dataclass(frozen=True)
 class Merged:
-    """The groups of all shares that came to one task."""
+    """Merges the groups that were routed to one task."""
 
     plan: ir.Aggregate
-    #: How the rows look that are aggregated; without keys there is a group even of nothing.
+    #: Rows to aggregate when there are none; without keys there is one group even then.
     empty: Rows
 
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
@@ -264,7 +264,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class Routed:
-    """Rows with the text that brings each to the task of its group."""
+    """Adds the routing text of each row's group."""
 
     keys: tuple[ir.Expr, ...]
 
@@ -276,7 +276,7 @@ class Routed:
 
 @dataclass(frozen=True)
 class Grouped:
-    """The groups of all rows that came to one task, for aggregates that need all values of a group."""
+    """Groups the rows that were routed to one task, for aggregates that need all values of a group."""
 
     plan: ir.Aggregate
     empty: Rows
@@ -284,20 +284,20 @@ class Grouped:
     def __call__(self, batches: Iterator[Rows], run: Run) -> Iterator[Rows]:
         rows = gathered(_some(map(_real, batches), self.empty), run.budget)
         found = aggregate_whole(self.plan, rows, run)
-        # An aggregate of nothing does not say of which type it is.
+        # An aggregate over no rows has no definite type.
         kinds = {named.name: arrow_type(named.call.type) for named in self.plan.aggregates}
         yield found.with_columns({name: whole(found.columns[name]).cast(kind) for name, kind in kinds.items()})
 
 
 def _real(rows: Rows) -> Rows:
-    """The rows without the filler rows, which only make sure that there is a task."""
+    """The rows without filler rows."""
     if SEED not in rows.columns:
         return rows
     return rows.filter(as_mask(pc.is_null(whole(rows.columns[SEED])))).without((SEED,))
 
 
 def _some(batches: Iterable[Rows], empty: Rows) -> Iterator[Rows]:
-    """The batches; an empty one when there are none."""
+    """The batches, or an empty batch when there are none."""
     found = False
     for rows in batches:
         found = True
@@ -311,7 +311,7 @@ def _some(batches: Iterable[Rows], empty: Rows) -> Iterator[Rows]:
 
 @dataclass(frozen=True)
 class SortKeys:
-    """Rows with the columns that Spark orders them by; of one share only as many as the order keeps."""
+    """Adds the columns by which Spark orders rows; keeps only as many rows of a share as the order's limit."""
 
     plan: ir.Order
 
@@ -326,7 +326,7 @@ class SortKeys:
             yield rows.with_columns(columns)
 
 
-#: Before the names of columns that rows are ordered by.
+#: The prefix of the names of order columns.
 SORT = "#sort:"
 
 
@@ -337,7 +337,7 @@ def _chained(first: Rows, rest: Iterator[Rows]) -> Iterator[Rows]:
 
 @dataclass(frozen=True)
 class Scored:
-    """All rows with scores and ranks that compare them with each other."""
+    """Adds scores and ranks that compare all rows with each other."""
 
     ranks: tuple[ir.Bm25 | ir.Rrf, ...]
     empty: Rows
@@ -353,7 +353,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Together:
-    """All rows as one batch, for steps whose values depend on which other rows there are."""
+    """Gathers all rows into one batch, for steps whose values depend on the other rows."""
 
     empty: Rows
 
@@ -362,7 +362,7 @@ class Together:
 
 
 def relative_ranks(expr: ir.Expr | ir.UnknownAlias) -> Iterator[ir.Bm25 | ir.Rrf]:
-    """The ranks inside an expression whose value depends on which other rows there are."""
+    """The rankings inside an expression whose value for a row depends on the other rows."""
     if isinstance(expr, ir.Bm25 | ir.Rrf):
         yield expr
     else:

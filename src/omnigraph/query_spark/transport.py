@@ -1,7 +1,6 @@
-"""Rows of bindings as Arrow batches that Spark takes, and back.
-
-Spark has no unsigned integers, no vectors of a fixed length and no milliseconds: such columns are widened on the way in, as the
-table source does, and narrowed again before anything is computed.
+"""Conversion of rows of bindings to Arrow batches that Spark accepts, and back.
+Spark has no unsigned integers, no fixed-size vectors and no milliseconds. Such columns are widened for Spark, as in the table
+source, and narrowed again before anything is computed.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from omnigraph.query.scan.entities import Entities
 from omnigraph.spark.source import spark_type
 from omnigraph.values.columns import whole
 
-#: Stands in for the columns of rows that have none, so that Spark knows how many there are.
+#: The filler column of rows without columns, so that Spark knows their number.
 NOTHING = "#nothing"
-#: What `Rows` hold as numpy's numbers; in a frame they are columns like others.
+#: The values that `Rows` hold as NumPy numbers; in a frame they are ordinary columns.
 _NUMBERS = {WEIGHT: np.int64, "#address": np.uint64}
 
 
 def is_number(name: str) -> bool:
-    """Whether a column is one of the numbers that the engine counts with."""
+    """Whether a column holds numbers of the engine (weights or addresses)."""
     return name == WEIGHT or name.endswith(".#address")
 
 
 def columns_of_rows(rows: Rows) -> dict[str, Values]:
-    """Everything that is known of rows, as columns; positions and properties by position become columns too."""
+    """All data of rows as columns, including positions and attributes."""
     settled = rows.settled(tuple(rows.domains), tuple(rows.attributes))
     columns: dict[str, Values] = dict(settled.columns)
     for name, values in settled.numbers.items():
@@ -44,14 +43,14 @@ def schema_of(rows: Rows) -> dict[str, pa.DataType]:
 
 
 def encoded(rows: Rows, types: Mapping[str, pa.DataType], names: Sequence[str]) -> pa.RecordBatch:
-    """Rows as a batch for Spark: the columns of `types`, under other names."""
+    """Rows as a batch for Spark: the columns of `types`, renamed to `names`."""
     columns = columns_of_rows(rows)
     arrays = [to_spark(whole(columns[name]), kind) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
 def decoded(batch: pa.RecordBatch | pa.Table, types: Mapping[str, pa.DataType]) -> Rows:
-    """The rows of a batch that Spark gives, whose columns stand in the order of `types`."""
+    """The rows of a batch from Spark, whose columns are in the order of `types`."""
     columns: dict[str, Values] = {}
     numbers = {}
     for place, (name, kind) in enumerate(types.items()):
@@ -70,12 +69,12 @@ def empty_rows(types: Mapping[str, pa.DataType]) -> Rows:
 
 
 def spark_kind(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes a column of this one."""
+    """The Arrow type in which Spark accepts a column of this type."""
     if pa.types.is_null(kind):
         return pa.string()
     if pa.types.is_struct(kind):
         fields = [pa.field(field.name, spark_kind(field.type)) for field in kind]
-        # A struct without fields is a truth that is always true: Spark has no such struct.
+        # A struct without fields becomes a Bool (true where not null), because Spark has no such struct.
         return pa.struct(fields) if fields else pa.bool_()
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
         return pa.list_(pa.field("element", spark_kind(kind.value_type)))
@@ -83,7 +82,7 @@ def spark_kind(kind: pa.DataType) -> pa.DataType:
 
 
 def to_spark(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column as Spark takes it; `kind` is the type it has here, which a column of nulls may lack."""
+    """A column converted for Spark; `kind` is its type in the engine, which a column of nulls may lack."""
     if pa.types.is_struct(values.type):
         if not values.type.num_fields:
             return values.is_valid()
@@ -96,7 +95,7 @@ def to_spark(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def from_spark(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column as it was before `to_spark`."""
+    """A column converted back from Spark to the type `kind`."""
     if values.type == kind:
         return values
     if pa.types.is_null(kind):
@@ -112,7 +111,7 @@ def from_spark(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _vectors(values: pa.Array, kind: pa.FixedSizeListType) -> pa.Array:
-    """Lists as vectors. A null takes as many places as the others, which Arrow's cast does not know."""
+    """Lists as fixed-size vectors. A null occupies as many items as a vector, which Arrow's cast does not handle."""
     size, known = kind.list_size, values.is_valid()
     numbers = np.zeros((len(values), size), np.float32)
     flat = values.drop_null().flatten().to_numpy(zero_copy_only=False)
@@ -121,7 +120,7 @@ def _vectors(values: pa.Array, kind: pa.FixedSizeListType) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=pc.invert(known))
 
 
-#: A task is worth starting for about so many rows.
+#: About how many rows each task reads.
 _ROWS_PER_TASK = 1_048_576
 
 
@@ -142,5 +141,5 @@ def shares_of(entities: Entities) -> tuple[tuple[int, ...] | None, ...]:
 
 
 def tasks(count: int) -> str:
-    """So many tasks, in words."""
+    """A number of tasks as text."""
     return "1 task" if count == 1 else f"{count} tasks"

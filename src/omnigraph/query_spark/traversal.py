@@ -1,4 +1,4 @@
-"""Traversals on Spark: joins with edge tables; several hops as a frontier that is joined again and again, with checkpoints."""
+"""Traversals on Spark: joins with edge tables; for several hops a frontier is joined repeatedly, with checkpoints."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _SOURCE, _NODE, _TYPE = "#source", "#node", "#type"
 
 @dataclass(frozen=True)
 class Traversal:
-    """How steps of one query are followed. `scan` makes the frame of a node pattern."""
+    """Follows the steps of a query. `scan` makes the frame of a node pattern."""
 
     context: Context
     scan: Callable[[NodePattern], Frame]
 
     def expand(self, step: Expand, rows: Frame) -> Frame:
-        """Each row with each node it leads to; with an edge variable once for each edge."""
+        """Each row with each node to which the step leads; with an edge variable, once for each edge."""
         if step.edge.min_hops == 0:
             return self._with_starts(step, rows)
         rows = rows.made()
@@ -51,30 +51,30 @@ class Traversal:
         return found if is_any(step.target, self.context.run) else self._met(found, step.target, "inner")
 
     def fetch(self, rows: Frame, node: NodePattern) -> Frame:
-        """Rows in which the id of a node is known, with what is read of it."""
+        """Rows in which the id of a node is known, with the node's columns."""
         if is_any(node, self.context.run):
             return rows
         required = bool(node.predicates) or node.lookup is not None
         return self._met(rows.made(), node, "inner" if required else "left")
 
     def _met(self, rows: Frame, node: NodePattern, how: str) -> Frame:
-        """Rows with the columns of the node whose id they have."""
+        """The rows joined (`how`) with the columns of the node whose id they have."""
         known = column_name(node.variable, "id")
         columns = None if node.columns is None else tuple(dict.fromkeys((*node.columns, "id")))
-        # What a step leads to is not compared by where it lies.
+        # The row addresses of targets are not needed.
         nodes = self.scan(replace(node, columns=columns)).made()
         read = {name: name for name in nodes.columns if name != known and not name.endswith("#address")}
         nodes = nodes.select({"#known": known, **read})
         return rows.beside(rows.df.join(nodes.df, rows[known] == nodes["#known"], how), nodes).without("#known")
 
     def _with_starts(self, step: Expand, rows: Frame) -> Frame:
-        """A step of zero or more hops: where it starts, then the nodes that one hop or more leads to, without the start."""
+        """A step of zero or more hops: the start itself, then the nodes one or more hops away, except the start."""
         start, end = column_name(step.source, "id"), column_name(step.target.variable, "id")
         shared = rows.shared()
         known = shared.with_df(shared.df.filter(shared[start].isNotNull()))
         further = replace(step, edge=replace(step.edge, min_hops=1))
         if step.closing:
-            # Where the other end stands for nothing, neither is true.
+            # Neither condition is true where the other end is null.
             staying = known.with_df(known.df.filter(known[start] == known[end]))
             leaving = known.with_df(known.df.filter(known[start] != known[end]))
         else:
@@ -92,7 +92,7 @@ class Traversal:
     # --- edges ------------------------------------------------------------------------------------------------------
 
     def _edges(self, edge: EdgePattern) -> Frame:
-        """The edges of a single hop with their two ends, of the types that the step leads between."""
+        """The edges of a single hop with their two ends, between the node types of the step."""
         parts = [self._of_type(edge, name, direction) for name, direction in _alternatives(edge)]
         kept = [name for name in parts[0].columns if name not in (FROM_TYPE, TO_TYPE)]
         if edge.ends is not None:
@@ -116,7 +116,7 @@ class Traversal:
     # --- several hops -----------------------------------------------------------------------------------------------
 
     def _reached(self, edge: EdgePattern, rows: Frame, source: str) -> Frame:
-        """For each source the nodes whose shortest distance from it lies within the bounds; a self-loop leads to itself."""
+        """For each source the nodes whose shortest distance is within the hop bounds; a self-loop leads back to the source."""
         from pyspark.sql import functions
 
         first, last = edge.ends or _ends(edge, self.context.run)
@@ -164,7 +164,7 @@ def _alternatives(edge: EdgePattern) -> tuple[tuple[str, Direction], ...]:
 
 
 def _ends(edge: EdgePattern, run: Run) -> tuple[str, str]:
-    """The node types a step leads from and to."""
+    """The node types from which and to which a step leads."""
     declared = run.edges(edge.edge_type).entity
     assert isinstance(declared, EdgeType)
     names = (declared.from_type, declared.to_type)
@@ -172,7 +172,7 @@ def _ends(edge: EdgePattern, run: Run) -> tuple[str, str]:
 
 
 def _united(parts: list[Frame]) -> Frame:
-    """The rows of several made frames with the same columns."""
+    """The union of frames without steps that have the same columns."""
     first, df = parts[0], parts[0].df
     for part in parts[1:]:
         df = df.union(part.df)

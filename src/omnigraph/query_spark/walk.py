@@ -1,4 +1,4 @@
-"""A plan as data frames: each operator turns the frames of those below it into its own."""
+"""A plan as data frames: each operator turns the frames of the operators below it into a frame."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from omnigraph.values.columns import arrow_type
 
 
 def frame_of(plan: ir.Plan, context: Context) -> Frame:
-    """The rows of a result, not computed yet, in the order of the plan."""
+    """The lazy frame of a plan's result, in the order of the plan."""
     return _Walk(context).result(plan)
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """One level of a plan; a block is walked one level deeper, started with the combinations it is asked about."""
+    """One nesting level of a plan; a nested block is one level deeper and starts with the combinations of `outer`."""
 
     context: Context
     outer: Frame | None = None
     depth: int = 0
-    #: The ranks of the result that is being made, which compare all of its rows.
+    #: The scores and fused ranks of the current result, which compare all of its rows.
     compared: tuple[Bm25 | Rrf, ...] = ()
 
     def result(self, plan: ir.Plan) -> Frame:
-        """The rows of a plan that makes results: ranks in it compare its own rows."""
+        """The frame of a plan with a result of its own: its ranks compare the rows of this result only."""
         return replace(self, compared=facts_of(plan).compared)._of_result(plan)
 
     def _of_result(self, plan: ir.Plan) -> Frame:
-        """What a result shows and how it is ordered; below, all rows are compared where ranks depend on them."""
+        """The projection, order and limit of a result; below them, ranks that compare all rows are computed."""
         match plan:
             case ir.Project():
                 return self._projected(plan)
@@ -71,7 +71,7 @@ class _Walk:
         return alone.then(Scored(self.compared, alone.empty))
 
     def _projected(self, plan: ir.Project) -> Frame:
-        """The columns of a result. Rows that are all wanted are projected before they are sorted: the sort stays on top."""
+        """The columns of a result."""
         return self._of_result(plan.input).then(Projected(plan))
 
     def rows(self, plan: ir.Plan) -> Frame:
@@ -153,15 +153,15 @@ class _Walk:
         return self.context.nothing(Rows(0, {**columns, **{name: pa.array([], pa.string()) for name in self._kept()}}))
 
     def _kept(self) -> tuple[str, ...]:
-        """The combinations that rows at this depth belong to."""
+        """The columns with the combinations of the rows at this depth."""
         return () if self.outer is None else tuple(name for name in self.outer.columns if name.startswith(COMBINATION))
 
     def _inner(self, plan: ir.Plan, outer: Frame) -> Frame:
-        """The rows of a block for the combinations it is asked about."""
+        """The rows of a block for the combinations in `outer`."""
         return _Walk(self.context, outer, self.depth + 1).rows(plan)
 
     def _union(self, plan: ir.Union) -> Frame:
-        """The rows of several plans under the names of the first."""
+        """The rows of several plans with the column names of the first."""
         bindings = plan.columns is not None
         parts = [self.rows(below) if bindings else self.result(below) for below in plan.inputs]
         made = [part.then(Alike(plan, self._kept())).made() for part in parts]

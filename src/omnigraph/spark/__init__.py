@@ -6,10 +6,10 @@ from typing import Any
 
 
 def register(spark: Any) -> None:
-    """Make `format("omnigraph")` known to a Spark session that does not look for data sources by itself.
-
-    PySpark finds the package `pyspark_omnigraph` on its own where Python's path has it when the session first meets a data source
-    of Python. Filters go down to the tables where the session allows it, so that is switched on as well.
+    """Make `format("omnigraph")` known to a Spark session that does not find the data source by itself.
+    PySpark finds the package `pyspark_omnigraph` itself if it is on Python's path when the session first uses a Python data
+    source.
+    The setting that lets Spark push filters down to the tables is switched on as well.
     """
     from pyspark_omnigraph import DefaultSource
 

@@ -1,4 +1,4 @@
-"""A session of a Spark Connect server: a connection to a Spark that runs elsewhere. No RDDs, no SparkContext, no Java here."""
+"""A session of Spark Connect: a client of a Spark server that runs elsewhere, without RDDs, SparkContext or Java here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEME = "sc://"
-#: What PySpark's client for Connect imports, and which packages these are.
+#: The modules that PySpark's Connect client imports, and the packages that contain them.
 _NEEDED = {
     "pandas": "pandas",
     "grpc": "grpcio",
@@ -31,13 +31,13 @@ _NEEDED = {
     "zstandard": "zstandard",
 }
 _ADDRESS = re.compile(r"sc://(?P<host>[^\s/;:]+|\[[0-9a-fA-F:]+\])(?::(?P<port>[0-9]{1,5}))?(?:/.*)?")
-#: How often the client tries to reach a server for the first time, and one that it has reached, for about 20 seconds.
-#: By default it does so for ten minutes, in silence.
+#: The retry policies of the client, for the first connection and for a connected server (about 20 seconds). The default policy
+#: retries silently for ten minutes.
 _FIRST_RETRIES: dict[str, Any] = {"max_retries": 3, "initial_backoff": 100, "backoff_multiplier": 2.0}
 _RETRIES: dict[str, Any] = {"max_retries": 8, "initial_backoff": 100, "backoff_multiplier": 2.0, "max_backoff": 4000}
-#: A range with more rows than any session has tasks at once.
+#: More rows than any session runs tasks at once.
 _MANY = 1_000_000
-#: Something that every server knows.
+#: A setting that every server has.
 _ASKED = "spark.sql.session.timeZone"
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 
@@ -46,14 +46,14 @@ _parallelism: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class ConnectSession:
-    """A connection to a Spark Connect server. `is_own`: it was made here and is closed here; others are only used."""
+    """A connection to a Spark Connect server. `is_own`: it was opened here, so it is closed here; others are only used."""
 
     sql: SparkSession
     is_own: bool = False
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once: as many as Spark cuts a range into when nobody says how many."""
+        """How many tasks run at once: the number of partitions that Spark gives a range by default."""
         known = _parallelism.get(self.sql)
         if known is None:
             numbers = self.sql.range(_MANY).selectExpr("spark_partition_id() as number")
@@ -61,18 +61,18 @@ class ConnectSession:
         return known
 
     def is_alive(self) -> bool:
-        """Whether work can be sent. A session that was made here is asked, because its server may be gone or another one."""
+        """Whether work can be sent. An own session asks its server, which may be gone or have been replaced."""
         if self.sql.is_stopped:  # type: ignore[attr-defined]
             return False
         if not self.is_own:
             return True
-        with suppress(Exception):  # whatever the client raises: a session that does not answer can not be used
-            # A setting, because PySpark keeps the version that it was told once.
+        with suppress(Exception):  # any error of the client means that the session can not be used
+            # A setting is read rather than the version, which PySpark caches.
             return self.sql.conf.get(_ASKED) is not None
         return False
 
     def failed_on(self, tag: str) -> str | None:
-        """The host on which a task failed: a client can not ask, and errors of Spark name it themselves."""
+        """Always None: a client can not ask for the host of a failed task; Spark's own errors may name it."""
         return None
 
     @property
@@ -83,33 +83,33 @@ class ConnectSession:
         self.sql.addArtifacts(str(archive), pyfile=True)
 
     def close(self) -> None:
-        """Let go of a session that was made here."""
+        """Close the session."""
         if not self.sql.is_stopped:  # type: ignore[attr-defined]
-            # It is only said to a server that answers: PySpark would wait for one that does not.
+            # The release is sent only to a server that answers; otherwise PySpark would wait for it.
             setattr(self.sql, "release_session_on_close", self.is_alive())  # noqa: B010 — only Connect has it
             self.sql.stop()
         os.environ.pop(_MODE, None)
 
 
 def is_connect(session: object) -> bool:
-    """Whether a SparkSession is one of Spark Connect; never imports PySpark to look."""
+    """Whether a session object is one of Spark Connect; never imports PySpark."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def active_connect() -> ConnectSession | None:
-    """The session of Spark Connect that PySpark takes for the current one of this thread or process; None when there is none."""
+    """PySpark's current Spark Connect session of this thread or process; None when there is none."""
     found = default_connect_session()
     return None if found is None else ConnectSession(found)
 
 
 def abandon_connect() -> None:
-    """Forget the sessions of the process that this one was forked from; their connections are not to be used here."""
+    """Forget the sessions of the parent process after a fork; their connections must not be used in this process."""
     if forget_connect_sessions():
         os.environ.pop(_MODE, None)
 
 
 def connect_to(url: str, conf: Mapping[str, str]) -> ConnectSession:
-    """Connect to a server; says in one line what is missing here or there."""
+    """Connect to a server; raises a one-line error that names what is missing on the client or the server."""
     found = _ADDRESS.fullmatch(url)
     if found is None:
         raise BadRequest(f"'{shown_address(url)}' is no address of Spark Connect; write sc://host:port")
@@ -142,7 +142,7 @@ def connect_to(url: str, conf: Mapping[str, str]) -> ConnectSession:
 
 
 def refuse_other_version(session: Any, where: str = "the Spark Connect server") -> None:
-    """Refuse a server of another minor version of Spark: tasks are pickled here and run by the PySpark that is there."""
+    """Raise SparkFailed for a server of another minor version: tasks are pickled here and run by the server's PySpark."""
     import pyspark
 
     server = str(session.version)
@@ -156,7 +156,7 @@ def refuse_other_version(session: Any, where: str = "the Spark Connect server") 
 
 
 def require_client() -> None:
-    """Say what to install when this Python lacks what PySpark's client for Connect needs."""
+    """Raise SparkFailed, with the command to install it, when a package that PySpark's Connect client needs is missing."""
     for module, package in _NEEDED.items():
         try:
             import_module(module)
@@ -167,7 +167,7 @@ def require_client() -> None:
 
 
 def shown_address(url: str) -> str:
-    """An address without its parameters, which may hold a token."""
+    """An address without its parameters, which may contain a token."""
     return url.partition(";")[0].rstrip("/")
 
 

@@ -1,4 +1,4 @@
-"""The executors of a Spark session, and on which of them tasks ran: what Spark itself has recorded of it."""
+"""The executors of a Spark session, and the executor of each task, from Spark's own records."""
 
 from __future__ import annotations
 
@@ -8,34 +8,33 @@ from typing import Any
 
 from omnigraph.spark.pyspark_private import elements_at, executor_records, stages_with_tag, task_records
 
-#: How Spark calls the executor of a session whose tasks run in the driver's own JVM.
+#: Spark's executor id for tasks that run in the driver's own JVM.
 _DRIVER = "driver"
 
 
 @dataclass(frozen=True, order=True)
 class Executor:
-    """A process that runs tasks: Spark's id of it, and the host as Spark knows it."""
+    """A process that runs tasks: Spark's id and host name of it."""
 
     id: str
     host: str
 
 
 def active_executors(context: Any) -> list[Executor]:
-    """Every executor of a session that lives now, by id; none where tasks run in the driver.
-
-    One that has registered and not said its address yet, a moment later, is left out.
+    """The live executors of a session, sorted by id; empty when tasks run in the driver.
+    An executor that has registered but not reported its address yet is left out.
     """
     found = [Executor(str(one.id()), str(one.hostPort() or "").rpartition(":")[0]) for one in executor_records(context)]
     return sorted(one for one in found if one.id != _DRIVER and one.host)
 
 
 def one_element_each(context: Any, executors: Sequence[Executor]) -> Any:
-    """A data set with one element for each executor, which Spark computes there when it can within `spark.locality.wait`."""
+    """An RDD with one element per executor, computed on that executor if it is free within `spark.locality.wait`."""
     return elements_at(context, [f"executor_{executor.host}_{executor.id}" for executor in executors])
 
 
 def executors_of_tasks(context: Any, stages: Collection[int]) -> dict[int, Executor]:
-    """On which executor each task of some stages ran, by the id of its attempt; what Spark has forgotten is left out."""
+    """The executor of each task of some stages, by task attempt id; tasks that Spark no longer records are left out."""
     return {
         int(task.taskId()): Executor(str(task.executorId()), str(task.host()))
         for stage in stages
@@ -44,11 +43,11 @@ def executors_of_tasks(context: Any, stages: Collection[int]) -> dict[int, Execu
 
 
 def host_of_failure(context: Any, tag: str) -> str | None:
-    """The host on which a task of the jobs with a tag failed last; None when it is this machine, or Spark can not be asked."""
+    """The host of the last failed task of the jobs with a tag; None when it is this machine or Spark can not be asked."""
     try:
         tasks = [task for stage in stages_with_tag(context, tag) for task in task_records(context, stage)]
         failed = [task for task in tasks if str(task.status()) == "FAILED"]
-    except Exception:  # py4j raises many kinds of errors; what is looked for only adds to an error that is being told
+    except Exception:  # py4j raises many kinds of errors; the host only adds to an error that is being raised already
         return None
     last = max(failed, key=lambda task: int(task.taskId()), default=None)
     return None if last is None or str(last.executorId()) == _DRIVER else str(last.host())

@@ -1,4 +1,4 @@
-"""What goes wrong in Spark, in one line each: Java's own account of it is kept aside for those who ask."""
+"""Errors of Spark as one-line errors of ours; Java's own text is kept in their `detail`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Protocol
 from omnigraph.errors import OmnigraphError, SparkFailed
 
 _CRASHED = ("Python worker exited unexpectedly", "Python worker failed to connect", "ExecutorLostFailure")
-#: Packages whose names are not those of their modules.
+#: Packages whose names differ from their modules.
 _PACKAGES = {"lance": "pylance", "re2": "google-re2", "ulid": "python-ulid", "yaml": "pyyaml"}
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]+)"')
 _OTHER_PYTHON = re.compile(
     r"Python in worker has different version: (?P<worker>[\d.]+) than that in driver: (?P<driver>[\d.]+)"
 )
-#: How Spark names the place of a task: its host and its executor, which is the driver where tasks run in this process's JVM.
+#: The host and executor of a task in Spark's messages; the executor is "driver" when tasks run in this process's JVM.
 _PLACE = re.compile(r"\(TID \d+\) \((?P<host>\S+) executor (?P<executor>\S+)\)")
 _LOST = (
     "SparkContext was shut down",
@@ -31,7 +31,7 @@ _LOST = (
     "OutOfMemoryError",
     "NullPointerException",
 )
-#: How a client of Spark Connect says that its server is gone, or that another one answers in its place.
+#: Texts in errors of the Connect client when its server is gone, or was replaced by another one.
 _SERVER_LOST = (
     "StatusCode.UNAVAILABLE",
     "failed to connect to all addresses",
@@ -49,7 +49,7 @@ _REASON = re.compile(
 
 
 class Running(Protocol):
-    """What an error has to ask of a session."""
+    """The methods of a session that are needed to explain an error."""
 
     def is_alive(self) -> bool: ...
 
@@ -58,7 +58,7 @@ class Running(Protocol):
 
 @contextmanager
 def spark_errors(session: Running, what: str, tag: str | None = None) -> Iterator[None]:
-    """Whatever Spark raises becomes one of ours; `tag` is that of the jobs of the block, to find where one failed."""
+    """Turn errors of Spark in the block into SparkFailed; `tag`: the tag of its jobs, to find the host of a failed task."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -68,16 +68,15 @@ def spark_errors(session: Running, what: str, tag: str | None = None) -> Iterato
         host = None if tag is None else session.failed_on(tag)
         raise job_failure(error, what, host) from error
     except Exception as error:
-        # A session that was stopped under way has lost its other half, and fails in ways of its own.
+        # A session that was stopped meanwhile has lost its JVM and fails with other kinds of errors.
         if isinstance(error, OmnigraphError) or session.is_alive():
             raise
         raise job_failure(ConnectionError(str(error)), what) from error
 
 
 def job_failure(error: BaseException, what: str, failed_on: str | None = None) -> SparkFailed:
-    """Why a job did not finish, and on which worker where the fault is there.
-
-    `failed_on`: the host of the task that failed, as far as the caller knows it; the error of Python in a task names none.
+    """The error for a job that did not finish; it names the worker when the fault is there.
+    `failed_on`: the host of the failed task if the caller knows it, since a Python error in a task does not name it.
     """
     text = _text(error)
     host = _worker_host(text) or failed_on
@@ -108,7 +107,7 @@ def job_failure(error: BaseException, what: str, failed_on: str | None = None) -
 
 
 def _worker_host(text: str) -> str | None:
-    """The machine on which the task failed last; None when it is this one or Spark does not say."""
+    """The host of the last task failure; None when it is this machine or Spark does not say."""
     places = [found for found in _PLACE.finditer(text) if found["executor"] != "driver"]
     return places[-1]["host"] if places else None
 
@@ -118,7 +117,7 @@ def _on(host: str | None) -> str:
 
 
 def _lacking(text: str, host: str | None) -> str | None:
-    """What the workers lack to run tasks at all, and what to do; None when that is not what is wrong."""
+    """A message on what the workers lack to run tasks, and what to do; None when the failure has another cause."""
     where = f"the Spark worker {host}" if host else "a Spark worker"
     if found := _OTHER_PYTHON.search(text):
         return (
@@ -140,7 +139,7 @@ def _lacking(text: str, host: str | None) -> str | None:
 
 
 def start_failure(error: Exception | str, settings: Mapping[str, str]) -> SparkFailed:
-    """Why a session did not start: from the error, or from what its JVM had to say."""
+    """The error for a session that did not start, from an exception or from the log of its JVM."""
     text = error if isinstance(error, str) else _text(error)
     if "BindException" in text or "Address already in use" in text:
         ports = ", ".join(f"{key}={value}" for key, value in settings.items() if key.endswith("port"))
@@ -155,12 +154,12 @@ def start_failure(error: Exception | str, settings: Mapping[str, str]) -> SparkF
 
 
 def reason_of(error: BaseException) -> str:
-    """Why something failed, in one line: the innermost cause that is named."""
+    """The reason of an error in one line: the innermost cause that Java names."""
     return _reason(_text(error))
 
 
 def _text(error: BaseException) -> str:
-    """What an error says; py4j asks the JVM for it, which may be gone."""
+    """The text of an error; py4j asks the JVM for it, which may be gone."""
     try:
         return str(error)
     except Exception as silent:

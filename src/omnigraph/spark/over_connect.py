@@ -1,7 +1,7 @@
 """Tasks through Spark Connect: `mapInArrow` over a frame of task descriptions, one row for each.
 
-A client of Connect has no RDDs and no accumulators. Descriptions and results are pickled bytes in a column; Spark sees to it that
-each slice is one partition. Results are shown as they arrive, which is in the order of the slices.
+A Connect client has no RDDs and no accumulators. Descriptions and results are pickled bytes in a column, and each slice is one
+partition. Results are shown as they arrive, in the order of the slices.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class OverConnect(SparkRunner):
 
     @property
     def shares_disk(self) -> bool:
-        """Whether the server runs its tasks itself, and sees a file that was written here a moment ago."""
+        """Whether the server runs tasks in its own process and sees a file that was just written here."""
         known = _same_disk.get(self.session.sql)
         if known is None:
             with spark_errors(self.session, "a look at where tasks run"):
@@ -96,7 +96,7 @@ class OverConnect(SparkRunner):
 
 
 def _read_text(path: str) -> str | None:
-    """What a file of the driver's machine says; None when there is none here."""
+    """The text of a local file; None when it can not be read."""
     try:
         return Path(path).read_text()
     except OSError:
@@ -110,9 +110,8 @@ def tagged_job(
     job: Callable[[str], R],
     display: Display[Any, Any] | None = None,
 ) -> R:
-    """Carry out a job of this session under a tag of its own, which it is given, and cancel it by that tag.
-
-    A client can not give jobs a description: what is `shown` is a tag as well. The tags of the calling thread stay on it.
+    """Carry out a job under a new tag, which is passed to it and by which it is cancelled on an interrupt.
+    A client can not give jobs a description, so `shown` is added as a tag too. The tags of the calling thread apply to the job.
     """
     tag, sql = new_ulid(), session.sql
     with spark_errors(session, what):
@@ -127,7 +126,7 @@ def tagged_job(
 
 @contextmanager
 def _tagged(sql: Any, tags: set[str]) -> Iterator[None]:
-    """Tags for what this thread asks of a session; they belong to the thread."""
+    """Set tags of this thread for the session's jobs in the block."""
     for tag in sorted(tags):
         sql.addTag(tag)
     try:
@@ -138,13 +137,15 @@ def _tagged(sql: Any, tags: set[str]) -> Iterator[None]:
 
 
 def _interrupt(sql: Any, tag: str) -> None:
-    with suppress(Exception):  # a server that does not answer has no job to end, and why it is ended counts
+    with suppress(
+        Exception
+    ):  # a server that does not answer has no job to end, and the reason for cancelling must be raised
         sql.interruptTag(tag)
 
 
 @dataclass(frozen=True)
 class _Mapped(Generic[S, R]):
-    """What one Spark task does: the specs of its rows in turn, a row for each outcome."""
+    """The work of one Spark task: it runs the specs of its rows in turn and yields a row for each outcome."""
 
     task: Task[S, R]
 

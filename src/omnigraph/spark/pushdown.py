@@ -1,7 +1,6 @@
-"""Filters that Spark hands to a reader, as filters of a Lance scan.
-
-Spark asks a filter again of the rows that come back unless the scan answers it exactly, so what is pushed may let too much
-through and never too little.
+"""Spark's filters for a reader as filters of a Lance scan.
+Spark applies a filter again to the returned rows unless the scan answers it exactly. A pushed filter may therefore keep too
+many rows, but never too few.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 
-#: By the name Spark knows a column under: where it is stored, None when it is not, and its type there.
+#: Spark's column name → (name of the stored column, None when it is not stored; its stored type).
 Columns: TypeAlias = Mapping[str, tuple[str | None, pa.DataType]]
 
 
 @dataclass(frozen=True)
 class _Pushed:
-    """A filter of a scan. `exact`: it keeps the rows for which Spark's filter is true, and no others."""
+    """A filter of a scan. `exact`: it keeps exactly the rows for which Spark's filter is true."""
 
     expression: pc.Expression
     exact: bool = True
 
 
 def pushed_filter(filters: Iterable[Filter], columns: Columns) -> pc.Expression | None:
-    """What a scan of these columns can be asked; None when that is nothing."""
+    """The filter for a scan of these columns; None when no filter can be pushed."""
     found = None
     for filter_ in filters:
         pushed = _pushed(filter_, columns)
@@ -41,7 +40,7 @@ def pushed_filter(filters: Iterable[Filter], columns: Columns) -> pc.Expression 
 
 
 def is_exact(filter_: Filter, columns: Columns) -> bool:
-    """Whether a scan answers this filter exactly, so that Spark need not ask it again."""
+    """Whether a scan answers this filter exactly, so that Spark need not apply it again."""
     pushed = _pushed(filter_, columns)
     return pushed is not None and pushed.exact
 
@@ -51,7 +50,7 @@ def _pushed(filter_: Filter, columns: Columns) -> _Pushed | None:
 
     if isinstance(filter_, spark.Not):
         inner = _pushed(filter_.child, columns)
-        # What lets too much through would let too little through when it is turned round.
+        # A filter that keeps too many rows would, negated, keep too few.
         return _Pushed(~inner.expression) if inner is not None and inner.exact else None
     path: tuple[str, ...] | None = getattr(filter_, "attribute", None)
     stored, kind = columns.get(path[0], (None, None)) if path is not None and len(path) == 1 else (None, None)
@@ -67,7 +66,7 @@ def _pushed(filter_: Filter, columns: Columns) -> _Pushed | None:
     if isinstance(filter_, spark.In):
         values = [_constant(value, kind) for value in filter_.value]
         known = [value.as_py() for value in values if value is not None]
-        # A value that is null, or that the column can not hold, equals none; Spark asks again where there is one.
+        # A value that is null or outside of the column's range matches nothing; Spark then applies the filter again.
         exact = len(known) == len(values)
         return _Pushed(column.isin(pa.array(known, kind)), exact) if known else None
     constant = _constant(getattr(filter_, "value", None), kind)
@@ -94,10 +93,10 @@ def _compared(filter_: Filter, column: pc.Expression, kind: pa.DataType, constan
 
 
 def _constant(value: Any, kind: pa.DataType) -> pa.Scalar | None:
-    """A value of a filter in the type of its column; None for null and for what the type can not hold."""
+    """A value of a filter in the type of its column; None for null and for a value outside of the type's range."""
     if value is None:
         return None
-    # Columns hold whole milliseconds; Arrow would cut the rest off without a word.
+    # Columns hold whole milliseconds; Arrow would silently cut the rest off.
     if isinstance(value, datetime.datetime) and value.microsecond % 1000:
         return None
     try:
@@ -107,7 +106,7 @@ def _constant(value: Any, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _is_comparable(kind: pa.DataType) -> bool:
-    """Spark orders NaN above all numbers, and Lance's filters know no unsigned integers: those are left to Spark."""
+    """Whether comparisons can be pushed. Not floats, since Spark orders NaN last, nor unsigned, which Lance's filters lack."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_boolean(kind)

@@ -1,7 +1,6 @@
-"""What is used of PySpark beyond its public API, each with why and with what would replace it.
-
-`tests/substrate/test_pyspark_private.py` fails when a new version of PySpark has changed one of them. PySpark is imported by the
-functions, not with this module.
+"""All uses of PySpark beyond its public API, each with its reason and with the public API that would replace it.
+`tests/substrate/test_pyspark_private.py` fails when a new version of PySpark changes one of them. The functions import PySpark,
+not this module.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ _CONNECTING = threading.Lock()
 
 
 def connected_gateway(port: int, secret: str) -> Any:
-    """py4j's connection to a JVM that runs already.
-
-    PySpark starts a JVM by `spark-submit`, unless two variables of the environment say where one listens. They are set for the
-    moment of the call. An argument for the address of a JVM would replace this.
+    """py4j's connection to a running JVM.
+    PySpark starts a JVM by `spark-submit`, unless two environment variables give the address of a JVM. They are set during the
+    call. An argument for the address of a JVM would replace this.
     """
     from pyspark.java_gateway import launch_gateway
 
@@ -39,10 +37,10 @@ def connected_gateway(port: int, secret: str) -> Any:
 
 
 def detach() -> Any:
-    """Let PySpark forget its context and its JVM; returns py4j's connection to it, None when there was none.
-
-    PySpark keeps both in its classes and would go on using a dead JVM. `SparkContext.stop()` asks that JVM, so it can not
-    be called. A public way to drop a lost context would replace this.
+    """Let PySpark forget its context and its JVM; returns py4j's connection to the JVM, None when there was none.
+    PySpark keeps both in class attributes and would go on using a dead JVM. `SparkContext.stop()` calls the JVM, so it can
+    not be
+    used. A public way to drop a lost context would replace this.
     """
     from pyspark import SparkContext
 
@@ -68,11 +66,11 @@ def is_stopped(context: Any) -> bool:
         return True
     try:
         return bool(java_context.sc().isStopped())
-    except Exception:  # whatever py4j says: a context that can not be asked can not be used
+    except Exception:  # any error of py4j means that the context can not be used
         return True
 
 
-# --- what a thread has told Spark -------------------------------------------------------------------------------------
+# --- local properties of a thread -------------------------------------------------------------------------------------
 
 
 def local_properties(context: Any) -> Any:
@@ -84,7 +82,7 @@ def local_properties(context: Any) -> Any:
 
 
 def set_local_properties(context: Any, properties: Any) -> None:
-    """Give this thread the local properties that `local_properties` has copied on another one; replaced with it."""
+    """Set the local properties of this thread to a copy made by `local_properties` on another thread; replaced with it."""
     context._jsc.sc().setLocalProperties(properties)
 
 
@@ -92,19 +90,19 @@ def set_local_properties(context: Any, properties: Any) -> None:
 
 
 def executor_records(context: Any) -> list[Any]:
-    """What Spark's status store knows of each executor that lives now: objects with `id()` and `hostPort()`.
-
-    Python's `StatusTracker` does not tell of executors; the REST interface does, and needs the web page of Spark, which is
-    off. Executors in `StatusTracker` would replace this.
+    """The records of the live executors in Spark's status store: objects with `id()` and `hostPort()`.
+    Python's `StatusTracker` does not list executors; the REST interface does, but needs Spark's web UI, which is off.
+    Executors in
+    `StatusTracker` would replace this.
     """
     return _listed(context._jsc.sc().statusStore().executorList(True))
 
 
 def task_records(context: Any, stage: int) -> list[Any]:
-    """What the status store knows of each task of a stage: objects with `taskId()`, `executorId()`, `host()`, `status()`.
-
-    Waits until all that Spark has heard of is in the store. Python's `StatusTracker` only counts tasks. Their executors in it
-    would replace this.
+    """The records of the tasks of a stage in the status store, with `taskId()`, `executorId()`, `host()`, `status()`.
+    Waits until all events that Spark has received are in the store. Python's `StatusTracker` only counts tasks; the executors
+    of
+    tasks in it would replace this.
     """
     java = context._jsc.sc()
     java.listenerBus().waitUntilEmpty()
@@ -162,11 +160,11 @@ def arrow_batches(frame: Any) -> Any:
 
 
 class PushFilters:
-    """A `pushFilters` of a `DataSourceReader` that Spark accepts whether or not it pushes filters down; it calls `push`.
-
-    Spark refuses a reader with this method where `spark.sql.python.filterPushdown.enabled` is off, which it is by default. The
-    method that it finds here is that of its own base class; where the setting is on, it calls this object all the same. Spark
-    ignoring the method instead of refusing the reader would replace this.
+    """A `pushFilters` for a `DataSourceReader` that Spark accepts whether or not filter pushdown is on; it calls `push`.
+    Spark refuses a reader that defines this method while `spark.sql.python.filterPushdown.enabled` is off, which is the
+    default.
+    Its check finds the base class's method here; when the setting is on, Spark calls this object. If Spark ignored the method
+    instead of refusing the reader, this would not be needed.
     """
 
     def __init__(self, push: Callable[[list[Any]], Any]) -> None:
@@ -183,9 +181,8 @@ class PushFilters:
 
 
 def default_connect_session() -> Any:
-    """The session of Spark Connect that PySpark takes for the current one of this thread or process; None when there is none.
-
-    `SparkSession.getActiveSession` tells that of the thread only. The same for the process would replace this.
+    """PySpark's current Spark Connect session of this thread or process; None when there is none.
+    `SparkSession.getActiveSession` returns the thread's session only. A public call for the process would replace this.
     """
     if "pyspark.sql.connect.session" not in sys.modules:
         return None
@@ -210,9 +207,8 @@ def forget_connect_sessions() -> bool:
 
 
 def set_retries(session: Any, policy: Mapping[str, Any]) -> None:
-    """How often, and for how long, the client of a session of Spark Connect tries to reach its server.
-
-    The default tries for ten minutes. A parameter of the address `sc://…` for it would replace this.
+    """Set how often, and for how long, the Connect client of a session retries to reach its server.
+    The default retries for ten minutes. A parameter of the address `sc://…` would replace this.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy
 

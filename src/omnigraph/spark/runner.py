@@ -1,8 +1,7 @@
-"""Runners: the same plain task functions over small descriptions, in this process or scheduled by Spark.
-
-A task is a function of an importable module, what it takes and returns is small and can be pickled. It raises
-our own errors; data that it rejects is part of its result. Results are what the job returns, one for each spec; what is
-shown meanwhile goes another way, which can neither fail the job nor change it.
+"""Runners carry out plain task functions over small descriptions (specs), in this process or scheduled by Spark.
+A task is a function of an importable module; its argument and result are small and can be pickled. It raises our own errors;
+rejected data is part of its result. A job returns one result per spec. The display of a running job is separate: it can
+neither fail the job nor change its result.
 """
 
 from __future__ import annotations
@@ -47,10 +46,9 @@ class Runner(Protocol):
         unused: Callable[[R], None] | None = None,
         stage: str | None = None,
     ) -> list[R]:
-        """The results, one for each spec and in their order. `display` is told of each as it arrives and is not part of them.
-
-        `unused`: gets the results of tasks that succeeded in a job that failed, so that what they left can be removed.
-        `stage`: what the tasks do, for the page on which Spark shows its jobs.
+        """The results, one for each spec, in the order of the specs. `display` sees each result as it arrives.
+        `unused`: called with the results of succeeded tasks when the job failed, so that their files can be removed.
+        `stage`: a description of the tasks for Spark's web UI.
         """
         ...
 
@@ -123,7 +121,7 @@ class OnSpark(SparkRunner):
 
 @dataclass(frozen=True)
 class Caller:
-    """What the thread that asks for a job has told Spark: its job group, tags, pool and other local properties."""
+    """The local properties of the thread that requests a job: its job group, tags, pool and others."""
 
     context: SparkContext
     properties: Any
@@ -134,18 +132,18 @@ class Caller:
         return cls(context, local_properties(context))
 
     def lend(self, tag: str, description: str) -> None:
-        """Give all of it to the jobs of this thread, and a tag of their own, by which they are found and cancelled."""
+        """Set these properties for the jobs of this thread, and a tag by which the jobs are found and cancelled."""
         set_local_properties(self.context, self.properties)
         self.context.addJobTag(tag)
         self.context.setJobDescription(description)
 
 
-#: The one accumulator of each context. It stays registered, because an update without one ends PySpark's server for all jobs.
+#: The accumulator of each context. It stays registered: an update without it would end PySpark's server for all jobs.
 _accumulators: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 
 
 def _arrivals_of(context: SparkContext) -> Any:
-    """The accumulator through which tasks of this context tell their measures."""
+    """The accumulator through which tasks of this context send their measures."""
     found = _accumulators.get(context)
     if found is None:
         param: Any = _Arrivals()
@@ -156,20 +154,20 @@ def _arrivals_of(context: SparkContext) -> Any:
 def choose_runner(
     engine: str, options: SparkOptions, *, is_large: Callable[[], bool], at_once: int | None = None
 ) -> Runner:
-    """The runner for a piece of work: in this process, or on Spark when that is asked for, running, or pays off."""
+    """The runner for some work: Spark when it is requested, given or running, or when the work is large; else this process."""
     refuse_unknown_engine(engine)
     wanted = engine == "spark" or (engine == "auto" and (options.given is not None or is_running() or is_large()))
     return runner_on(spark_session(options=options), at_once) if wanted else Inline()
 
 
 def runner_on(session: Session | ConnectSession, at_once: int | None = None) -> SparkRunner:
-    """The runner for a session: a job of RDDs where it has them, which is faster, else one over Spark Connect."""
+    """The runner for a session: RDD jobs for a classic session, which are faster, or jobs over Spark Connect."""
     return OverConnect(session, at_once) if isinstance(session, ConnectSession) else OnSpark(session, at_once)
 
 
 @dataclass(frozen=True)
 class _Told(Generic[R, M]):
-    """What a task tells of a result: to which job it belongs, and what `measure` makes of it."""
+    """How a task reports a result for display: the job, and the function `measure`."""
 
     group: str
     measure: Callable[[R], M]
@@ -181,7 +179,7 @@ class _Told(Generic[R, M]):
 
 @dataclass(frozen=True)
 class _Slice(Generic[S, R]):
-    """What one Spark task does: its specs in turn, telling the driver of each result where that is wanted."""
+    """The work of one Spark task: it runs its specs in turn and, if wanted, reports each result to the driver."""
 
     task: Task[S, R]
     told: _Told[R, Any] | None
@@ -195,7 +193,7 @@ class _Slice(Generic[S, R]):
 
 
 class _Arrivals:
-    """An accumulator for display: on the driver it only passes measures on, and can not fail."""
+    """An accumulator for display; on the driver it only passes measures on and can not fail."""
 
     def zero(self, value: list[Any]) -> list[Any]:
         return []

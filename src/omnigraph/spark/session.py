@@ -1,4 +1,4 @@
-"""The one Spark session of a process: found or started on first need, shared by all threads, closed at exit."""
+"""The Spark session of a process: found or started on first use, shared by all threads, closed at exit."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ REMOTE = "OMNIGRAPH_SPARK_REMOTE"
 
 @dataclass(frozen=True)
 class Session:
-    """A running Spark. `gateway` is the JVM when it was started here; somebody else's session is never closed."""
+    """A classic Spark session. `gateway`: the JVM when it was started here, else None; a foreign session is never closed."""
 
     context: SparkContext
     gateway: Gateway | None = None
-    #: The SparkSession that a caller gave.
+    #: The SparkSession given by the caller, if any.
     given: SparkSession | None = None
 
     @property
     def sql(self) -> SparkSession:
-        """Spark SQL on the same context; it takes seconds to start, so only what needs it asks."""
+        """The SparkSession (SQL) of the context; starting it takes seconds, so it is made on first use."""
         from pyspark.sql import SparkSession
 
         return self.given or SparkSession.builder.getOrCreate()
@@ -63,11 +63,11 @@ class Session:
         return int(self.context.defaultParallelism)
 
     def is_alive(self) -> bool:
-        """Whether a job can be sent: a context that was stopped or whose JVM died never comes back."""
+        """Whether jobs can be sent: the context is not stopped and its JVM is alive."""
         return (self.gateway is None or self.gateway.is_alive()) and not is_stopped(self.context)
 
     def failed_on(self, tag: str) -> str | None:
-        """The host on which a task of the jobs with a tag failed last; None when it is this machine."""
+        """The host of the last failed task of the jobs with a tag; None when it is this machine or unknown."""
         return host_of_failure(self.context, tag)
 
     @property
@@ -78,7 +78,7 @@ class Session:
         self.context.addPyFile(str(archive))
 
     def close(self) -> None:
-        """Let go of a session that was started here: its JVM ends."""
+        """Disconnect, and end the JVM if it was started here."""
         _disconnect()
         if self.gateway is not None:
             self.gateway.close()
@@ -96,7 +96,7 @@ def spark_session(
     conf: Mapping[str, object] | None = None,
     options: SparkOptions | None = None,
 ) -> AnySession:
-    """The session to use: the caller's, a running one, the one that `master` or the environment names, else a local one."""
+    """The session to use: the caller's, else a running one, else a new one for `master`, the environment's master, or local."""
     ships = False
     if options is not None:
         given, master, conf = options.given or given, options.master or master, {**options.conf, **(conf or {})}
@@ -124,7 +124,7 @@ def _found_or_started(master: str | None, conf: Mapping[str, object]) -> AnySess
 
 
 def is_running() -> bool:
-    """Whether a session runs in this process; never starts one, and never imports PySpark to look."""
+    """Whether a session runs in this process; never starts one and never imports PySpark."""
     if "pyspark" not in sys.modules:
         return False
     with _lock:
@@ -132,13 +132,13 @@ def is_running() -> bool:
 
 
 def stop_session() -> None:
-    """Close the session that was started here, if there is one; the next need starts another."""
+    """Close the session that was started here, if there is one; the next use starts a new one."""
     with _lock:
         _forget()
 
 
 def _callers(given: Any) -> AnySession:
-    """A session the caller made: a SparkSession, a SparkContext, or what `spark_session` returned."""
+    """The session for a caller's object: a SparkSession, a SparkContext, or a result of `spark_session`."""
     if isinstance(given, Session | ConnectSession):
         return given
     from pyspark import SparkContext
@@ -170,7 +170,7 @@ def _running() -> AnySession | None:
 
     active = SparkContext._active_spark_context
     if _own is not None:
-        # With a session of ours that died, the active one is its remains.
+        # Our own session died, so the active context is its remains.
         return None
     connected = active_connect()
     if connected is not None:
@@ -198,16 +198,16 @@ def _start(master: str, conf: dict[str, str]) -> Session:
         with _own_interrupts():
             context = SparkContext(conf=SparkConf().setAll(list(settings.items())))
     except Exception as error:
-        # Java's account of it has to be fetched while the JVM is there.
+        # Java's text of the error must be fetched before the JVM is closed.
         failure = error if isinstance(error, SparkFailed) else start_failure(error, settings)
         _close(gateway, scratch)
         raise failure from None
     except BaseException:
         _close(gateway, scratch)
         raise
-    # PySpark takes it from the environment of this process, which is the caller's to set.
+    # PySpark takes it from this process's environment, which must not be changed here.
     context.pythonExec = settings["spark.pyspark.python"]
-    # It would print a traceback when the JVM goes away, also when that is what was asked for.
+    # It would print a traceback when the JVM ends, even on an intended close.
     setattr(context._accumulatorServer, "handle_error", _nothing)  # noqa: B010 — mypy takes it for a method
     session = Session(context, gateway)
     _own = os.getpid(), session
@@ -215,14 +215,14 @@ def _start(master: str, conf: dict[str, str]) -> Session:
 
 
 def _forget() -> None:
-    """Let go of a session that was started here, and of whatever of it PySpark still holds."""
+    """Close the session that was started here, and clear PySpark's references to it."""
     global _own
     if _own is None:
         return
     owner, session = _own
     _own = None
     if owner != os.getpid():
-        # A forked child: the JVM and the sockets to it belong to the parent, and are not to be closed here.
+        # In a forked child the JVM and its sockets belong to the parent and must not be closed.
         detach()
         abandon_connect()
         return
@@ -238,16 +238,16 @@ def _close(gateway: Gateway | None, scratch: ScratchFolder) -> None:
 
 
 def _disconnect() -> None:
-    """Close the connection to a JVM that PySpark still holds."""
+    """Close PySpark's connection to the JVM."""
     connection = detach()
     if connection is not None:
-        with suppress(Exception):  # py4j raises many kinds of errors for a peer that is gone, and none matters here
+        with suppress(Exception):  # py4j raises many kinds of errors when the JVM is gone; none matters here
             connection.shutdown()
 
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keep this process's answer to Ctrl-C: PySpark puts its own in place, which outlives the context it asks."""
+    """Restore this process's SIGINT handler: PySpark installs its own, which would outlive its context."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The `spark.*` settings of a session: our defaults, then a file's, then single values; later ones win."""
+"""The `spark.*` settings of a session: our defaults, then settings files, then single values; later settings win."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from pathlib import Path
 from omnigraph.errors import BadRequest
 
 LOCAL = "local[*]"
-#: What a session is told wherever it runs, and can be told at any time.
+#: Settings for every session, which can be changed at any time.
 SQL_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # Off by default, and a data source that can filter does not run at all without it.
+    # Off by default; a data source with filter pushdown fails without it.
     "spark.sql.python.filterPushdown.enabled": "true",
-    # An error of a data source is its message, without the lines of Python that lead to it.
+    # An error of a data source shows only its message, without the Python traceback.
     "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
 }
 
 
 def is_local(master: str) -> bool:
-    """Whether the tasks run on this machine, as threads of the one JVM."""
+    """Whether tasks run on this machine, in the driver's own JVM."""
     return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def is_local_cluster(master: str) -> bool:
-    """Whether this machine plays a cluster: the JVM starts workers, and they start executors, all of them here."""
+    """Whether this machine simulates a cluster: the JVM starts workers, which start executors, all on this machine."""
     return master.startswith("local-cluster")
 
 
 def default_settings(master: str, sockets: Path) -> dict[str, str]:
-    """A quiet session that only schedules: no UI, no log, UTC, the caller's Python in the workers."""
+    """The defaults: no UI, no log, UTC, this process's Python in the workers."""
     settings = {
         "spark.master": master,
         "spark.app.name": "omnigraph",
@@ -55,7 +55,7 @@ def default_settings(master: str, sockets: Path) -> dict[str, str]:
             "spark.python.unix.domain.socket.dir": str(sockets),
         }
     else:
-        # Lance warns of every table that does not exist yet, in the log of each executor.
+        # Lance would warn about every table that does not exist yet in the log of each executor.
         settings["spark.executorEnv.LANCE_LOG"] = "error"
     if is_local_cluster(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -63,13 +63,13 @@ def default_settings(master: str, sockets: Path) -> dict[str, str]:
 
 
 def worker_python(master: str) -> str:
-    """The Python of the workers: this one; on a cluster the one that PYSPARK_PYTHON names."""
+    """The Python program of the workers: PYSPARK_PYTHON on a cluster if it is set, else this process's Python."""
     named = None if is_local(master) else os.environ.get("PYSPARK_PYTHON")
     return named or sys.executable
 
 
 def read_settings(given: Iterable[str]) -> dict[str, str]:
-    """What `--spark-conf` was given: `key=value` each, or the path of a file of them."""
+    """The settings from the values of `--spark-conf`: each is `key=value` or the path of a file of settings."""
     settings: dict[str, str] = {}
     for item in given:
         key, equals, value = item.partition("=")
@@ -81,7 +81,7 @@ def read_settings(given: Iterable[str]) -> dict[str, str]:
 
 
 def checked_settings(settings: Mapping[str, object]) -> dict[str, str]:
-    """The settings as Spark takes them; a name that Spark does not know is refused."""
+    """The settings as texts; raises BadRequest for a name that does not begin with `spark.`."""
     for key in settings:
         if not key.startswith("spark."):
             raise BadRequest(f"'{key}' is no Spark setting: their names begin with `spark.`")
@@ -89,7 +89,7 @@ def checked_settings(settings: Mapping[str, object]) -> dict[str, str]:
 
 
 def _read_file(path: Path) -> dict[str, str]:
-    """A file as `spark-defaults.conf` is written: a name, blanks or `=`, a value; `#` begins a comment."""
+    """The settings of a file in the format of `spark-defaults.conf`: a name, blanks or `=`, a value; `#` begins a comment."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

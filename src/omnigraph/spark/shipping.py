@@ -1,4 +1,4 @@
-"""This package as an archive for executors that lack it. Its dependencies are not in it: executors need those installed."""
+"""This package as an archive for executors that lack it. Its dependencies must be installed on the executors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from omnigraph.errors import SparkFailed
 from omnigraph.spark.failures import Running, spark_errors
 from omnigraph.storage.scratch import make_scratch
 
-#: The packages that tasks import, and the one by which PySpark finds the data source.
+#: The package that tasks import, and the package by which PySpark finds the data source.
 PACKAGES = ("omnigraph", "pyspark_omnigraph")
-#: The same time for every file, so that the same files make the same archive.
+#: A fixed time for every file, so that the same files give the same archive.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 _lock = threading.Lock()
@@ -29,14 +29,14 @@ class Shippable(Running, Protocol):
 
     @property
     def identity(self) -> Any:
-        """PySpark's own object of the session."""
+        """PySpark's own session object."""
 
     def send_python(self, archive: Path) -> None:
         """Send an archive of Python packages to executors, and put it on their path."""
 
 
 def ship_package(session: Shippable) -> None:
-    """Send this package to the executors of a session, once; it is used instead of an installed one."""
+    """Send this package to the executors of a session, once per session; it takes precedence over an installed package."""
     with _lock:
         if session.identity in _shipped:
             return

@@ -1,7 +1,6 @@
-"""A table at a pinned version as a Spark data frame: columns and filters go down to Lance, one partition per fragments.
-
-Spark has no unsigned integers, no vectors of a fixed length and no blobs: the first become wider ones (U64: decimal),
-vectors become arrays, and blob columns are left out.
+"""A table at a fixed version as a Spark data frame; columns and filters are pushed to Lance, fragments form partitions.
+Spark has no unsigned integers, no fixed-size vectors and no blobs: unsigned integers become wider types (U64: decimal), vectors
+become arrays, and blob columns are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 NAME = "omnigraph_table"
-#: The option that says what is read; named so that Spark does not show it: it may hold credentials.
+#: The option with the description of the table. Spark hides options with `secret` in the name; it may hold credentials.
 _OPTION = "secret.table"
 _ROWS_PER_PARTITION = 1_048_576
 _BATCH_ROWS = 65_536
@@ -52,7 +51,7 @@ _WIDENED: dict[pa.DataType, pa.DataType] = {
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table at one version. `columns`: the names to show, each with the name it is stored under and its Arrow type."""
+    """A table at one version. `columns`: shown name → (name of the stored column or None, Arrow type)."""
 
     root: Root
     location: Location
@@ -61,12 +60,12 @@ class SourceTable:
 
 
 def spark_frame(session: AnySession, table: SourceTable, columns: Sequence[str] | None = None) -> DataFrame:
-    """A data frame of a table; only some of its columns when they are named."""
+    """A data frame of a table with the named columns, or with all columns."""
     unknown = [name for name in columns or () if name not in table.columns]
     if unknown:
         raise BadRequest(f"there is no column '{unknown[0]}' for Spark; the columns are {', '.join(table.columns)}")
     sql = session.sql
-    # Its planning runs in a process of its own and needs this switch, which sessions of others may lack.
+    # Spark plans the data source in a separate process, which needs this setting; a foreign session may lack it.
     sql.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     sql.dataSource.register(source_class())
     shown = {name: table.columns[name] for name in columns or table.columns}
@@ -74,13 +73,13 @@ def spark_frame(session: AnySession, table: SourceTable, columns: Sequence[str] 
 
 
 def spark_schema(columns: Mapping[str, tuple[str | None, pa.DataType]]) -> str:
-    """The columns of a table as Spark's text of a schema."""
+    """The columns of a table as a schema text (DDL) of Spark."""
     return ", ".join(f"`{name.replace('`', '``')}` {_ddl(kind)}" for name, (_, kind) in columns.items())
 
 
 @cache
 def source_class() -> type[Any]:
-    """The data source as Spark registers it; made on first use, because its base class loads PySpark."""
+    """The data source class; imported on first use, because its base class loads PySpark."""
     from omnigraph.spark.reader import TableSource
 
     return TableSource
@@ -93,14 +92,14 @@ def _ddl(kind: pa.DataType) -> str:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes a column of this one."""
+    """The Arrow type in which Spark accepts a column of this type."""
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(pa.field("element", spark_type(kind.value_type)))
     return _WIDENED.get(kind, kind)
 
 
 def partitions(table: SourceTable) -> list[tuple[int, ...]]:
-    """The fragments of a table in groups that are worth a task."""
+    """The fragments of a table in groups of about a million rows, one group per task."""
     groups: list[tuple[int, ...]] = []
     group: list[int] = []
     rows = 0
@@ -116,10 +115,10 @@ def partitions(table: SourceTable) -> list[tuple[int, ...]]:
 def read_fragments(
     table: SourceTable, names: Sequence[str], fragments: tuple[int, ...], filter_: pc.Expression | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some fragments as Spark takes them."""
+    """The rows of some fragments in the types that Spark accepts."""
     chosen = {name: table.columns[name] for name in names}
     stored = [place for place, _ in chosen.values() if place is not None]
-    # Where no column is stored, the address keeps the number of rows.
+    # Without any stored column, the row address is read to keep the row count.
     scanned = _open(table).scan(
         stored, filter_, batch_size=_BATCH_ROWS, with_row_address=not stored, fragments=fragments
     )

@@ -1,9 +1,10 @@
 """Whether the executors of a cluster see what a job needs: the graph, the files of an input, the folder of an export.
 
-One task per executor looks, so that a place that only some machines see is named before anything is written there. Where a
-task ran is asked of Spark afterwards: a wish for an executor is not binding, and with speculation a copy of the task on
-another executor may win. A cluster may get further executors later: tasks say themselves on which host a file is missing,
-and what they wrote is counted.
+One task per executor checks, so that a place that only some machines see is reported before anything is written there. Spark's
+records tell afterwards where a task ran: a preferred executor is not binding, and with speculation a copy of the task on
+another
+executor may win. A cluster may get further executors later; for these, tasks report the host on which a file is missing, and
+written files are counted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from omnigraph.storage.root import Root
 
 @dataclass(frozen=True)
 class Marker:
-    """An object that the driver has put; a task that reads the same bytes there sees the same storage."""
+    """An object written by the driver; a task that reads the same bytes there sees the same storage."""
 
     root: Root
     path: str
@@ -38,7 +39,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Look:
-    """What a task looks for: a marker, and files of the driver's machine with their sizes in bytes."""
+    """What a task checks: a marker, and files of the driver's machine with their sizes in bytes."""
 
     marker: Marker | None
     files: tuple[tuple[str, int], ...] = ()
@@ -46,21 +47,21 @@ class Look:
 
 @dataclass(frozen=True)
 class Sight:
-    """What one executor sees. `problem`: why the marker is not there or nothing can be written beside it, else None."""
+    """What one executor sees. `problem`: why the marker can not be read or its folder not be written to, else None."""
 
     host: str
     problem: str | None
-    #: The files that are not there, or are others.
+    #: The files that are missing or have another size.
     missing: tuple[str, ...]
 
 
 @contextmanager
 def marker_in(root: Root, folder: str) -> Iterator[Marker]:
-    """A marker below a folder of a store (`""`: the store itself), for a block; nothing of it is left afterwards."""
+    """A marker below a folder of a store (`""`: the store itself), for the block; it is removed afterwards."""
     place = f"{folder}/probe-{new_ulid()}" if folder else f"probe-{new_ulid()}"
     marker = Marker(root, f"{place}/driver", new_ulid().encode())
     if root.is_local:
-        # Files as such: an object store on disk would leave its lock file in a folder that is to be exported.
+        # Written as plain files: an object store on disk would leave its lock file in the exported folder.
         local = root.local_path(place)
         try:
             local.mkdir(parents=True)
@@ -82,37 +83,37 @@ def marker_in(root: Root, folder: str) -> Iterator[Marker]:
 
 
 def look_around(look: Look) -> Sight:
-    """What the executor that runs this sees."""
+    """The task: what the executor that runs it sees."""
     missing = tuple(path for path, size in look.files if not _is_there(Path(path), size))
     return Sight(socket.gethostname(), None if look.marker is None else _problem(look.marker), missing)
 
 
 def sights(runner: SparkRunner, look: Look) -> list[Sight]:
-    """What each executor sees, in the order of their ids; on a machine that all tasks share there is nothing to ask.
-
-    An executor that runs none of the tasks that are meant for it, because it is lost or busy, is left out. A client of Spark
-    Connect can not choose executors: as many tasks look as run at once, and each host that ran one is told once.
+    """What each executor sees, in the order of their ids; empty when all tasks run on this machine.
+    An executor that runs none of its tasks, because it is lost or busy, is left out. A Connect client can not choose
+    executors: it
+    starts as many tasks as run at once, and lists each host once.
     """
     if runner.shares_disk:
         return []
     if not isinstance(runner, OnSpark):
         seen = runner.run(look_around, [look] * runner.parallelism, stage="look at what the workers see")
         return list({sight.host: sight for sight in sorted(seen, key=_worst_last)}.values())
-    # The first job waits until there are executors.
+    # An empty first job, which waits until there are executors.
     runner.run(look_around, [Look(None)])
     context = runner.session.context
     with spark_errors(runner.session, "a look at what the workers see"):
         executors = active_executors(context)
         found = _seen_by(context, executors, look)
         for executor in executors:
-            # Spark makes no copy of the only task of a job, so this one runs where it shall or where there is room.
+            # Spark does not speculate on the only task of a job, so it runs on its preferred executor or where there is room.
             if executor not in found:
                 found |= _seen_by(context, [executor], look)
     return [_named(sight, executor.host) for executor, sight in sorted(found.items())]
 
 
 def require_seen(runner: SparkRunner, root: Root, folder: str, what: str, instead: str) -> None:
-    """Refuse a place that some executor does not see, naming its host."""
+    """Raise SparkFailed when an executor does not see a place; the error names its host."""
     if runner.shares_disk:
         return
     with marker_in(root, folder) as marker:
@@ -128,7 +129,7 @@ def unseen(sight: Sight, what: str, instead: str) -> SparkFailed:
 
 @dataclass(frozen=True)
 class _Looking:
-    """`look_around` as Spark maps it over elements that only say where to run; also says which task it was, of which stage."""
+    """`look_around` as a function for RDD elements that only choose the executor; returns also the stage and task ids."""
 
     look: Look
 
@@ -141,7 +142,7 @@ class _Looking:
 
 
 def _seen_by(context: Any, executors: Sequence[Executor], look: Look) -> dict[Executor, Sight]:
-    """What the executors see that ran one task each for these; mostly they are the same."""
+    """What the executors see that ran the tasks for `executors`; usually they are the same executors."""
     looked = one_element_each(context, executors).map(_Looking(look)).collect()
     ran = executors_of_tasks(context, {stage for stage, _, _ in looked})
     return {ran[task]: sight for _, task, sight in looked if task in ran}
@@ -152,7 +153,7 @@ def _worst_last(sight: Sight) -> tuple[str, bool, int]:
 
 
 def _named(sight: Sight, host: str) -> Sight:
-    """A sight that names its machine as Spark does too, where that is another name than its own."""
+    """The sight with Spark's name of the host added, when it differs from the host's own name."""
     return sight if host == sight.host else Sight(f"{sight.host} ({host})", sight.problem, sight.missing)
 
 
@@ -172,7 +173,7 @@ def _problem(marker: Marker) -> str | None:
             seen = marker.root.local_path(marker.path)
             if seen.read_bytes() != marker.token:
                 return other
-            # Never makes the folder anew: a copy of this task may end when all is over.
+            # Must not create the folder again: a speculative copy of this task may end after the marker was removed.
             seen.with_name(own).write_bytes(marker.token)
             return None
         store = open_store(marker.root)
