@@ -1,6 +1,5 @@
-"""The applied revision of a cluster as its readers need it: graphs with their stored queries, and policies.
-
-A server reads it once. What is wrong with one graph is kept with the graph; what is wrong with something shared is an error.
+"""The applied revision of a cluster for its readers: graphs with their stored queries, and policies.
+A server reads it once. A fault of one graph is kept with the graph; a fault of something shared raises an error.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from omnigraph.storage.root import Root
 
 
 class ClusterError(BadRequest):
-    """The applied revision can not be used; `code` is that of the diagnostic."""
+    """The applied revision can not be used; `code` is the code of the diagnostic."""
 
     def __init__(self, message: str, *, code: str) -> None:
         super().__init__(message)
@@ -33,7 +32,7 @@ class ClusterError(BadRequest):
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A stored query: its name, and the text of the file that holds it."""
+    """A stored query: its name, and the text of its file."""
 
     name: str
     text: str
@@ -41,7 +40,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class AppliedPolicy:
-    """A policy as it was applied: its name, its rules, and what it applies to."""
+    """An applied policy: its name, its rules, and the addresses to which it applies."""
 
     name: str
     bundle: Bundle
@@ -50,7 +49,7 @@ class AppliedPolicy:
 
 @dataclass(frozen=True)
 class AppliedGraph:
-    """One graph of the revision. `fault`: why it can not be served, None when nothing is known against it."""
+    """One graph of the revision. `fault`: why it can not be served, else None."""
 
     graph_id: str
     uri: str
@@ -64,7 +63,7 @@ class AppliedGraph:
 
 @dataclass(frozen=True)
 class AppliedCluster:
-    """All that was applied."""
+    """The applied graphs and policies of a cluster."""
 
     address: str
     revision: int
@@ -73,11 +72,11 @@ class AppliedCluster:
 
     @property
     def policy(self) -> Bundle | None:
-        """The policy of the cluster as a whole."""
+        """The policy that applies to the cluster as a whole, or None."""
         return next((policy.bundle for policy in self.policies if CLUSTER in policy.applies_to), None)
 
     def graph(self, graph_id: str | None) -> AppliedGraph:
-        """A graph by its id; the only one when None."""
+        """A graph by its id; for None, the only graph of the cluster."""
         known = sorted(self.graphs)
         if graph_id is None:
             if len(known) != 1:
@@ -109,7 +108,7 @@ def root_of(address: str) -> Root:
 
 
 def read_applied(address: str, *, environment: Mapping[str, str] = os.environ) -> AppliedCluster:
-    """Read the applied revision of a cluster; ClusterError when nothing of it can be used."""
+    """Read the applied revision of a cluster; raises ClusterError when it can not be used at all."""
     place = place_at(root_of(address))
     findings = Findings()
     try:
@@ -150,7 +149,7 @@ def _first_error(findings: Findings) -> ClusterError:
 
 
 def _policies(place: Place, state: State) -> tuple[AppliedPolicy, ...]:
-    """All policies. A server without one of them would allow or deny the wrong things, so each must be whole."""
+    """All policies. Each must be readable, since a server without one of them would allow or deny the wrong things."""
     found = []
     applied = [
         (address, state.resources[address]) for address in sorted(state.resources) if address.startswith("policy.")
@@ -169,7 +168,7 @@ def _policies(place: Place, state: State) -> tuple[AppliedPolicy, ...]:
 
 
 def _check_bindings(applied: list[tuple[str, Entry]]) -> None:
-    """Every policy applies to something, and nothing has two."""
+    """Raise ClusterError when a policy applies to nothing, or two policies apply to the same address."""
     bound: dict[str, str] = {}
     for address, entry in applied:
         if not entry.applies_to:
@@ -183,7 +182,7 @@ def _check_bindings(applied: list[tuple[str, Entry]]) -> None:
 
 
 def _payload(place: Place, address: str, entry: Entry) -> bytes | Diagnostic:
-    """The stored content of a query or policy, or what is wrong with it."""
+    """The stored content of a query or policy, or a diagnostic."""
     try:
         content = place.store.get_or_none(payload_path(address, entry.digest))
     except StorageError as error:
@@ -252,7 +251,7 @@ def _graph(
 def _embedding(
     state: State, address: str, entry: Entry, environment: Mapping[str, str]
 ) -> Mapping[str, str] | Diagnostic | None:
-    """The embedding provider of a graph with its key looked up, None when it has none, or what is wrong with it."""
+    """The embedding provider of a graph with its API key resolved, None without a provider, or a diagnostic."""
     reference = entry.embedding_provider
     if reference is None:
         return None
@@ -276,7 +275,7 @@ def _embedding(
 
 
 def _server_safe(policy: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The places that external blobs of a served graph may come from."""
+    """The URI prefixes from which external blobs of a served graph may come."""
     if policy is None:
         return ()
     return tuple(entry["base"] for entry in policy["allow"] if entry["scope"] == "server_safe")

@@ -1,7 +1,6 @@
-"""Making a cluster what is declared: create graphs, change schemas, store contents, delete graphs, then write the state.
-
-Everything that is done to a graph is fenced by a recovery record, and the state is replaced once, at the end. So a death anywhere
-leaves either nothing, stored contents that nobody names yet, or records from which the next command finds out what was done.
+"""Applying a declaration: create graphs, change schemas, store contents, delete graphs, then write the state.
+Each change of a graph is preceded by a recovery record, and the state is replaced once, at the end. A crash therefore leaves
+nothing, unreferenced stored contents, or records from which the next command finds out what was done.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ failpoints.declare(
 
 @dataclass(frozen=True)
 class Applied:
-    """What an apply came to."""
+    """The outcome of an apply."""
 
     changes: tuple[Change, ...]
     read: Read
@@ -80,7 +79,7 @@ class Applied:
 def apply_changes(
     place: Place, desired: Desired, read: Read, swept: Swept, actor: str | None, findings: Findings
 ) -> Applied:
-    """Carry out what differs between the declaration and the ledger; `swept`: the outcome of the recovery before it."""
+    """Carry out the differences between the declaration and the ledger; `swept`: the outcome of the preceding recovery."""
     changes = changes_between(desired, swept.state)
     gates = gates_of(place, desired, changes, findings)
     run = _Run(place, desired, swept, gates, actor, findings, swept.state, list(swept.settled))
@@ -96,7 +95,7 @@ def apply_changes(
 
 @dataclass
 class _Run:
-    """One apply while it runs: the state so far, and what became of each change."""
+    """A running apply: the state so far, and the outcome of each change."""
 
     place: Place
     desired: Desired
@@ -105,22 +104,22 @@ class _Run:
     actor: str | None
     findings: Findings
     state: State
-    #: Records whose outcome `state` holds; they go when it is written.
+    #: Records whose outcome `state` contains; they are removed when it is written.
     records: list[Record]
     changes: dict[str, Change] = field(default_factory=dict)
-    #: A graph could not be moved; no other one is.
+    #: Whether a change of a graph failed; then no other graph is changed.
     has_failed: bool = False
 
     # --- graphs -------------------------------------------------------------------------------------------------------
 
     def block_waiting_graphs(self) -> None:
-        """Leave graphs alone whose recovery record could not be settled."""
+        """Block the changes of graphs whose recovery record could not be settled."""
         for address, change in self.changes.items():
             if self.swept.is_blocked(change.graph_id):
                 self.changes[address] = change.blocked(RECOVERY_PENDING)
 
     def warn_of_deferred(self) -> None:
-        """Tell of resources that are left alone because this version does not know their kind."""
+        """Warn of resources that are left unchanged because this version does not know their kind."""
         for change in self.changes.values():
             if change.disposition == "deferred":
                 self.findings.warn(
@@ -141,11 +140,11 @@ class _Run:
             record = new_record("graph_create", graph_id, after_digest=schema.digest, actor=self.actor)
             if self._moved(change, record, "graph_create", partial(self._create, graph_id, schema.content)):
                 self.state = with_schema(self.state, graph_id, schema.digest)
-                # It may have had a tombstone.
+                # Replaces a tombstone, if there is one.
                 self.state = self.state.with_observation(change.resource, {"exists": True})
 
     def _fail_existing(self, change: Change, live: Live) -> None:
-        """Something is where a graph should be made. A whole graph is taken over by a refresh, never by an apply."""
+        """Report that the place of a new graph is taken. A complete graph is adopted by a refresh, never by an apply."""
         self.has_failed = True
         if live.problem is not None:
             self.findings.error("graph_create_incomplete", change.resource, live.problem)
@@ -165,11 +164,11 @@ class _Run:
         failpoints.hit("cluster.graph_created")
 
     def change_schemas(self) -> None:
-        """Bring the schemas of existing graphs to what is declared; what they drop stays in older snapshots."""
+        """Change the schemas of existing graphs to the declared ones; dropped data stays in older snapshots."""
         for change in self._open("schema", "create", "update"):
             graph_id = change.graph_id or ""
             if change.operation == "create" and self._is_created(graph_id):
-                # It came with its graph.
+                # The schema was created together with its graph.
                 continue
             resource = self.desired.resources[change.resource]
             before = look_at(self.place, graph_id).schema_digest
@@ -209,7 +208,7 @@ class _Run:
         failpoints.hit("cluster.graph_deleted")
 
     def _moved(self, change: Change, record: Record, operation: str, move: Callable[[], None]) -> bool:
-        """Do something to a graph behind its record; whether it is done. After a failure no other graph is touched."""
+        """Write the record, then change a graph; returns whether it succeeded. After a failure no other graph is changed."""
         if self.has_failed:
             self.findings.warn(f"{operation}_skipped", change.resource, "another graph could not be changed before")
             self._block(change, f"{operation}_skipped")
@@ -229,7 +228,7 @@ class _Run:
         return True
 
     def _forget_if_untouched(self, record: Record) -> None:
-        """Remove the record of a move that has changed nothing; otherwise the next command looks into it."""
+        """Remove the record of a failed change that has changed nothing; otherwise the next command settles it."""
         try:
             self._forget(record, look_at(self.place, record.graph_id))
         except OmnigraphError as error:
@@ -257,7 +256,7 @@ class _Run:
         self._block(change, reason)
 
     def _block(self, change: Change, reason: str) -> None:
-        """Block a change and everything of the same graph that builds on it."""
+        """Block a change and all changes of the same graph that depend on it."""
         self.changes[change.resource] = change.blocked(reason)
         self.state = self.state.with_status(change.resource, "blocked", reason)
         dependents = {dependent for dependent, needed in self.desired.dependencies if needed == change.resource}
@@ -274,7 +273,7 @@ class _Run:
                 self._block(found, DEPENDENCY_NOT_APPLIED)
 
     def _open(self, kind: str, *operations: str) -> list[Change]:
-        """The changes of a kind that nothing blocks so far."""
+        """The unblocked changes of a kind with one of these operations."""
         return [
             change
             for change in self.changes.values()
@@ -284,7 +283,7 @@ class _Run:
     # --- the rest -----------------------------------------------------------------------------------------------------
 
     def store_contents(self) -> None:
-        """Store the contents of queries and policies, and write down what providers are."""
+        """Store the contents of queries and policies, and record the profiles of providers."""
         for kind in ("provider", "query", "policy"):
             for change in self._open(kind, "create", "update", "delete"):
                 if change.operation == "delete":
@@ -310,7 +309,7 @@ class _Run:
         return graph is not None and graph.operation == "delete"
 
     def finish(self, read: Read) -> Applied:
-        """Write the state once, if it is another one, and clear away what it makes superfluous."""
+        """Write the state once if it changed, then remove settled records and use up approvals."""
         self._settle_graphs()
         remaining = changes_between(self.desired, self.state)
         converged = not remaining and not self.swept.blocked and not self.swept.blocks_all and self.findings.ok
@@ -321,7 +320,7 @@ class _Run:
             statuses={address: status for address, status in self.state.statuses.items() if address in kept},
         )
         if state == read.state:
-            # The recovery record of a command that died after it had written the state.
+            # The state is unchanged: the records were left by a command that died after it had written the state.
             remove_records(self.place, self.records, self.findings)
             return Applied(tuple(self.changes.values()), read, converged, False)
         try:
@@ -336,7 +335,7 @@ class _Run:
         return Applied(tuple(self.changes.values()), written, converged, True)
 
     def _settle_graphs(self) -> None:
-        """Write down of every graph that exists what it is bound to, and the digest that follows."""
+        """Record the bindings of every existing graph, and its resulting digest."""
         for address, resource in self.desired.resources.items():
             if resource.kind != "graph" or address not in self.state.resources:
                 continue

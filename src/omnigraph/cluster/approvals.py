@@ -1,4 +1,4 @@
-"""Approvals: files by which a person allows one change of one resource, bound to what was declared and applied at that time."""
+"""Approvals: files by which a person allows one change of one resource, bound to the digests declared and applied then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.ids import new_ulid
 
 @dataclass(frozen=True)
 class Gate:
-    """A change that waits for an approval, and what that must be bound to."""
+    """A change that needs an approval, and the digests to which the approval must be bound."""
 
     resource: str
     operation: str
@@ -42,7 +42,7 @@ class Approval:
     consumed_by_operation: str | None = None
 
     def fits(self, gate: Gate) -> bool:
-        """Whether it allows the change of a gate: nothing that it is bound to has changed since."""
+        """Whether it allows the change of a gate: all digests to which it is bound are unchanged."""
         return (self.operation, self.bound_config_digest, self.bound_before_digest, self.bound_after_digest) == (
             gate.operation,
             gate.config_digest,
@@ -52,7 +52,7 @@ class Approval:
 
 
 def new_approval(gate: Gate, actor: str) -> Approval:
-    """An approval of what a gate stops now."""
+    """A new approval of the change of a gate."""
     return Approval(
         new_ulid(),
         gate.resource,
@@ -67,14 +67,14 @@ def new_approval(gate: Gate, actor: str) -> Approval:
 
 
 def write_approval(place: Place, approval: Approval) -> None:
-    """Put an approval in place, or replace it by one that is used."""
+    """Write the file of an approval, or overwrite it when it is used."""
     path = f"{APPROVALS}/{approval.approval_id}.json"
     place.store.put(path, orjson.dumps({"schema_version": 1, **asdict(approval)}, option=orjson.OPT_INDENT_2))
     place.store.sync(path)
 
 
 def find_approval(place: Place, gate: Gate, findings: Findings) -> Approval | None:
-    """The approval that opens a gate. One that was bound to something else is told as stale."""
+    """The approval that opens a gate, or None; approvals bound to other digests are reported as stale."""
     found = None
     for info in place.store.list(APPROVALS):
         approval = _read(place, info.path)
@@ -93,7 +93,7 @@ def find_approval(place: Place, gate: Gate, findings: Findings) -> Approval | No
 
 
 def consume_approval(place: Place, approval_id: str, operation: str) -> Approval | None:
-    """Mark an approval as used, once; None when its file is gone or can not be read."""
+    """Mark an approval as used; returns it, or None when its file is gone or can not be read."""
     approval = _read(place, f"{APPROVALS}/{approval_id}.json")
     if approval is None or approval.consumed_at is not None:
         return approval
@@ -103,7 +103,7 @@ def consume_approval(place: Place, approval_id: str, operation: str) -> Approval
 
 
 def _read(place: Place, path: str) -> Approval | None:
-    """An approval, None when its file can not be read or understood: it then allows nothing."""
+    """The approval of a file; None when the file can not be read or understood."""
     try:
         told = orjson.loads(place.store.get(path))
         if told.pop("schema_version") != 1:

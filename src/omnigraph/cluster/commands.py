@@ -54,7 +54,7 @@ class Outcome:
 def _command(
     work: Callable[Concatenate[Outcome, _Given], None],
 ) -> Callable[Concatenate[Path | Source, _Given], Outcome]:
-    """A command from what it does; it takes a folder, or a declaration that was sent. A stop and storage errors end it."""
+    """A command from its function. It takes a folder or a sent declaration; Stop and storage errors end it."""
 
     @wraps(work)
     def run(declared: Path | Source, /, *args: _Given.args, **options: _Given.kwargs) -> Outcome:
@@ -111,7 +111,7 @@ def plan(outcome: Outcome) -> None:
 
 @_command
 def apply(outcome: Outcome, actor: str | None) -> None:
-    """Make the cluster what is declared."""
+    """Apply the declaration to the cluster."""
     desired, place = _declared(outcome)
     findings = outcome.findings
     with held_lock(place, "apply", is_locking=desired.config.is_locking, findings=findings) as lock_id:
@@ -134,7 +134,7 @@ def apply(outcome: Outcome, actor: str | None) -> None:
 
 @_command
 def import_(outcome: Outcome) -> None:
-    """Make a first state from the graphs that are there."""
+    """Make the first state from the existing graphs."""
     desired, place = _declared(outcome)
     with held_lock(place, "import", is_locking=desired.config.is_locking, findings=outcome.findings) as lock_id:
         read = read_state(place, outcome.findings)
@@ -147,7 +147,7 @@ def import_(outcome: Outcome) -> None:
 
 @_command
 def refresh(outcome: Outcome) -> None:
-    """Compare the state with what is there, and write down what is different."""
+    """Compare the state with the storage, and record the differences."""
     desired, place = _declared(outcome)
     with held_lock(place, "refresh", is_locking=desired.config.is_locking, findings=outcome.findings) as lock_id:
         read = _required_state(place, outcome, lock_id)
@@ -168,12 +168,12 @@ def status(outcome: Outcome) -> None:
 
 @_command
 def approve(outcome: Outcome, resource: str, actor: str) -> None:
-    """Allow the change of a resource that waits for it."""
+    """Approve the change of a resource that waits for an approval."""
     desired, place = _declared(outcome)
     findings = outcome.findings
     with held_lock(place, "approve", is_locking=desired.config.is_locking, findings=findings) as lock_id:
         read = _required_state(place, outcome, lock_id)
-        # An approval that went stale is replaced by this one, so nobody has to be told of it.
+        # A stale approval is replaced by this one, so it is not reported.
         gates = gates_of(place, desired, changes_between(desired, read.state), Findings())
         gate = next((gate for gate in gates.listed if gate.resource == resource), None)
         if gate is None:
@@ -195,10 +195,10 @@ def approve(outcome: Outcome, resource: str, actor: str) -> None:
 
 @_command
 def force_unlock(outcome: Outcome, lock_id: str) -> None:
-    """Remove the lock that a dead command left."""
+    """Remove the lock of a dead command."""
     place = place_at(read_config(outcome.source, outcome.findings).root)
     removed = remove_lock(place, lock_id, outcome.findings)
-    # What is wrong with the state or with another lock is nothing that this command was asked about.
+    # Errors of the state or of another lock do not concern this command.
     unasked = Findings()
     try:
         read = read_state(place, unasked)

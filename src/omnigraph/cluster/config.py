@@ -1,4 +1,4 @@
-"""cluster.yaml as data. Every key that nothing reads is refused, so that a typo never silently changes a cluster."""
+"""cluster.yaml as data. Unknown keys are refused, so that a typo never silently changes a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.policy.strict_yaml import DuplicateKey, read_yaml
 from omnigraph.storage.root import Root
 
 PROVIDER_PREFIX = "provider.embedding."
-#: What a policy applies to when it is about the cluster as a whole.
+#: The address of the cluster as a whole in `applies_to` of a policy.
 CLUSTER = "cluster"
 
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -31,7 +31,7 @@ def is_resource_id(text: str) -> bool:
 
 @dataclass(frozen=True)
 class QuerySource:
-    """A file of stored queries. `names`: those of the map form, which the file must hold; None: all of its queries."""
+    """A file of stored queries. `names`: the queries listed in the map form, which the file must contain; None: all."""
 
     file: str
     path: str
@@ -54,7 +54,7 @@ class GraphConfig:
 
 @dataclass(frozen=True)
 class PolicyConfig:
-    """One declared policy and what it applies to: addresses of graphs, or `cluster`."""
+    """A declared policy, and the addresses to which it applies: graphs, or `cluster`."""
 
     name: str
     file: str
@@ -67,7 +67,7 @@ class PolicyConfig:
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """All that cluster.yaml says."""
+    """The content of cluster.yaml."""
 
     source: Source = field(repr=False)
     root: Root
@@ -80,7 +80,7 @@ class ClusterConfig:
 
 
 def read_config(source: Source, findings: Findings) -> ClusterConfig:
-    """Read the cluster.yaml of a declaration. What is wrong goes to `findings`; Stop when nothing can be made of it."""
+    """Read the cluster.yaml of a declaration. Errors are added to `findings`; raises Stop when there is any."""
     config = _Reader(source, findings).config(_content(source.config_text(findings), findings))
     if not findings.ok:
         raise Stop
@@ -103,7 +103,7 @@ def _content(text: str, findings: Findings) -> dict[str, Any]:
 
 
 class _Reader:
-    """Reads the parts of the file and notes what is wrong with each; an unusable part is left out."""
+    """Reads the parts of the file and reports the errors of each; an unusable part is left out."""
 
     def __init__(self, source: Source, findings: Findings) -> None:
         self._source = source
@@ -187,7 +187,7 @@ class _Reader:
                 return None
         key = told.get("api_key")
         if key is not None and not _VARIABLE.fullmatch(key):
-            # The value may be a key, so nothing of it is shown.
+            # The value may be an API key, so it is not shown.
             self._findings.error(
                 "embedding_api_key_inline",
                 f"{path}.api_key",
@@ -235,7 +235,7 @@ class _Reader:
         )
 
     def _queries(self, given: object, path: str) -> tuple[str | None, tuple[QuerySource, ...]]:
-        """`queries:` is a folder (or one file), a list of files, or a mapping of names to `{file: …}`."""
+        """The folder and files of `queries:`, which is a folder, a file, a list of files, or a map of names to `{file: …}`."""
         if given is None:
             return None, ()
         if isinstance(given, str):
@@ -339,7 +339,7 @@ class _Reader:
         return found
 
     def _scope(self, item: str, path: str, graphs: Mapping[str, object]) -> str | None:
-        """The address of what a policy applies to."""
+        """The address of an `applies_to` entry of a policy; None when it is invalid."""
         if item == CLUSTER:
             return CLUSTER
         if "." in item and not item.startswith("graph."):
@@ -354,7 +354,7 @@ class _Reader:
     # --- shapes -------------------------------------------------------------------------------------------------------
 
     def _mapping(self, given: object, path: str, known: tuple[str, ...]) -> dict[str, Any]:
-        """A mapping with known keys only; nothing counts as an empty one."""
+        """A mapping with known keys; None counts as an empty mapping."""
         if given is None:
             return {}
         if not isinstance(given, dict):
@@ -367,7 +367,7 @@ class _Reader:
         return {key: value for key, value in given.items() if key in known}
 
     def _named(self, given: object, path: str) -> list[tuple[str, object]]:
-        """The entries of a mapping from ids; those whose id is none are left out."""
+        """The entries of a mapping whose keys are ids; entries with an invalid id are reported and left out."""
         if given is None:
             return []
         if not isinstance(given, dict):

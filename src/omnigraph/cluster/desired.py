@@ -1,4 +1,4 @@
-"""What a folder declares: every resource with its content and digest, and what depends on what. All files are read once, here."""
+"""The declared resources with contents, digests and dependencies. All files of the declaration are read once, here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kind = Literal["graph", "schema", "query", "policy", "embedding_provider"]
 
 @dataclass(frozen=True)
 class Resource:
-    """One thing that a cluster has. `content`: the bytes of its file; None for graphs and providers, which have none."""
+    """One resource of a cluster. `content`: the bytes of its file; None for graphs and providers."""
 
     address: str
     kind: Kind
@@ -38,7 +38,7 @@ class Resource:
 
     @property
     def graph_id(self) -> str | None:
-        """The graph that it is or belongs to, None for policies and providers."""
+        """The id of the graph that it is or belongs to; None for policies and providers."""
         return graph_of(self.address)
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Desired:
-    """A declaration that is right by itself."""
+    """A valid declaration."""
 
     config: ClusterConfig
     resources: Mapping[str, Resource]
@@ -62,13 +62,13 @@ class Desired:
 
 
 def graph_of(address: str) -> str | None:
-    """The id of the graph that an address names or lies in, None for policies and providers."""
+    """The id of the graph of an address; None for policies and providers."""
     kind, _, rest = address.partition(".")
     return rest.partition(".")[0] if kind in ("graph", "schema", "query") else None
 
 
 def read_desired(source: Source, findings: Findings) -> Desired:
-    """Read and check a declaration: cluster.yaml and every file it names. Stop when something is wrong with it."""
+    """Read and check a declaration: cluster.yaml and every file that it names. Raises Stop when it has errors."""
     config = read_config(source, findings)
     resources: dict[str, Resource] = {}
     for address, profile in config.providers.items():
@@ -100,7 +100,7 @@ def read_desired(source: Source, findings: Findings) -> Desired:
 
 
 def _refuse_changed(source: Source, resources: Iterable[Resource], findings: Findings) -> None:
-    """Files that were written while others were read may not fit together, so nothing is made of such a declaration."""
+    """Report files that changed while the declaration was read, since they may not fit together."""
     for path, content in {resource.path: resource.content for resource in resources if resource.path}.items():
         if source.read(path) != content:
             findings.error(
@@ -160,7 +160,7 @@ def _schema(graph: GraphConfig, files: Source, findings: Findings) -> tuple[Reso
 
 
 def _queries(graph: GraphConfig, files: Source, findings: Findings, catalog: Catalog | None) -> dict[str, Resource]:
-    """The queries of a graph by name. Every declaration of a file is registered with the digest of the whole file."""
+    """The queries of a graph by name; each query has the digest of its whole file."""
     found: dict[str, Resource] = {}
     for source in _query_sources(graph, files, findings):
         content = files.read(source.file)
@@ -242,7 +242,7 @@ def _text(content: bytes) -> str:
 
 
 def _placed(error: BadRequest) -> str:
-    """The message of an error with its place in the file, in one line."""
+    """The message of an error with its file, line and column, in one line."""
     if isinstance(error, LanguageError) and error.file is not None:
         return f"{error.file}:{error.line}:{error.column}: {error.message}"
     return error.message

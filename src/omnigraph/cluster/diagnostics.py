@@ -1,4 +1,4 @@
-"""What a cluster command found out: errors, after which it has failed, and warnings. Codes never change their meaning."""
+"""The diagnostics of a cluster command: errors, with which it fails, and warnings. Codes never change their meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One finding. `path`: the place in cluster.yaml, the file, or the address of the resource it is about."""
+    """One finding. `path`: the place in cluster.yaml, a file, or the address of a resource."""
 
     severity: Severity
     code: str
@@ -22,7 +22,7 @@ class Diagnostic:
 
     @property
     def line(self) -> str:
-        """The finding as people read it."""
+        """The finding as one line of text."""
         word = "ERROR" if self.severity == "error" else "WARN "
         return f"{word} {self.code} {self.path}: {self.message}"
 
@@ -34,11 +34,11 @@ class Findings:
     listed: list[Diagnostic] = field(default_factory=list)
 
     def error(self, code: str, path: str, message: str) -> None:
-        """Something is wrong, and the command fails."""
+        """Add an error; the command fails."""
         self.listed.append(Diagnostic("error", code, path, message))
 
     def warn(self, code: str, path: str, message: str) -> None:
-        """Something people should know; the command goes on."""
+        """Add a warning; the command goes on."""
         self.listed.append(Diagnostic("warning", code, path, message))
 
     @property
@@ -48,4 +48,4 @@ class Findings:
 
 
 class Stop(Exception):
-    """A command can not go on; why stands in its findings."""
+    """A command can not go on; its findings say why."""

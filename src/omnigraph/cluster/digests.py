@@ -1,4 +1,4 @@
-"""Digests of resources: SHA-256 in lower-case hex over bytes that say the same thing on every machine."""
+"""Digests of resources: SHA-256 in lower-case hex over bytes that are the same on every machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import orjson
 
 
 def file_digest(content: bytes) -> str:
-    """The digest of a schema, a query file or a policy: of its bytes as they are."""
+    """The digest of the bytes of a schema, a query file or a policy."""
     return hashlib.sha256(content).hexdigest()
 
 
 def state_cas(content: bytes) -> str:
-    """The value by which a state file is compared."""
+    """The comparison value (compare-and-swap) of a state file."""
     return f"sha256:{file_digest(content)}"
 
 
@@ -31,9 +31,8 @@ def graph_digest(
     provider: tuple[str, str] | None,
     external_blobs: object,
 ) -> str:
-    """The digest of a graph as a whole: those of its schema and queries (by name), and what it is bound to.
-
-    `provider`: the address and digest of its embedding provider. `external_blobs`: its allow list, None when it has none.
+    """The digest of a graph as a whole: over the digests of its schema and queries (by name), and its bindings.
+    `provider`: the address and digest of its embedding provider. `external_blobs`: its allow list, or None.
     """
     parts = ["graph", graph_id, "schema", schema or ""]
     for name in sorted(queries):
@@ -46,7 +45,7 @@ def graph_digest(
 
 
 def config_digest(config: Mapping[str, Any], resources: Iterable[tuple[str, str]]) -> str:
-    """The digest of a declaration: its content, whatever its comments and layout, and the digests of all its resources."""
+    """The digest of a declaration: over its content (not its comments and layout) and the digests of all resources."""
     content = orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
     named = [part for address, digest in sorted(resources) for part in (address, digest)]
     return hashlib.sha256(b"cluster-config\0" + content + b"\0" + _joined(named)).hexdigest()

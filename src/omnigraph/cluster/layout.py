@@ -1,4 +1,4 @@
-"""Where the files of a cluster lie under its storage root."""
+"""The paths of a cluster's files below its storage root."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Place:
     store: ObjectStore
 
     def shown(self, path: str) -> str:
-        """The whole address of a path, for people."""
+        """The full address of a path, for messages."""
         return f"{self.root.uri.rstrip('/')}/{path}"
 
     def graph_path(self, graph_id: str) -> str:
@@ -29,12 +29,12 @@ class Place:
         return f"graphs/{graph_id}.omni"
 
     def graph_root(self, graph_id: str) -> Root:
-        """Where a graph lies."""
+        """The storage root of a graph."""
         return Root(self.shown(self.graph_path(graph_id)), self.root.options)
 
 
 def place_at(root: Root) -> Place:
-    """The storage of a cluster at a root; nothing is asked yet."""
+    """The storage of a cluster at a root; it is not accessed yet."""
     return Place(root, open_store(root))
 
 

@@ -1,4 +1,4 @@
-"""What is really there: the graphs of a cluster as their storage shows them, and the stored contents of queries and policies."""
+"""The actual contents of storage: the graphs of a cluster, and the stored contents of queries and policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Live:
-    """A graph as it is. `problem`: why it can not be opened, although something is there."""
+    """The actual state of a graph. `problem`: why it can not be opened although its place is not empty, else None."""
 
     exists: bool
     manifest_version: int | None = None
@@ -28,7 +28,7 @@ class Live:
     problem: str | None = None
 
     def observation(self, desired_schema: str | None) -> dict[str, Any]:
-        """What the ledger keeps of it."""
+        """The observation that the ledger records."""
         told: dict[str, Any] = {"exists": self.exists}
         if self.manifest_version is not None:
             told["manifest_version"] = self.manifest_version
@@ -48,14 +48,14 @@ def opened(place: Place, graph_id: str, mode: Literal["ro", "rw"]) -> Graph:
 
 
 def look_at(place: Place, graph_id: str, mode: Literal["ro", "rw"] = "ro") -> Live:
-    """What is at the place of a graph. `rw` also settles what a dead writer left of it."""
+    """The actual state of a graph. Mode "rw" also heals what a dead writer left."""
     try:
         with opened(place, graph_id, mode) as graph:
             return Live(True, graph.snapshot().version, file_digest(graph.schema().encode()))
     except GraphNotFound as error:
         path = place.graph_path(graph_id)
         if not place.store.exists(path) or place.store.exists(f"{path}/{CLAIM}"):
-            # Nothing, or what a dead creator left, which the next one clears away.
+            # Nothing, or the remains of a dead creator, which the next creator removes.
             return Live(False)
         return Live(True, problem=error.message)
     except OmnigraphError as error:
@@ -70,7 +70,7 @@ PayloadState = Literal["whole", "missing", "mismatch"]
 
 
 def payload_state(place: Place, address: str, digest: str) -> PayloadState:
-    """Whether the stored content of a query or policy is there and is the one of the digest; StorageError when unknown."""
+    """Whether the stored content of a query or policy exists and has the digest; raises StorageError when unknown."""
     content = place.store.get_or_none(payload_path(address, digest))
     if content is None:
         return "missing"
@@ -78,7 +78,7 @@ def payload_state(place: Place, address: str, digest: str) -> PayloadState:
 
 
 def put_payload(place: Place, address: str, digest: str, content: bytes) -> None:
-    """Store the content of a query or policy, if it is not there as it should be."""
+    """Store the content of a query or policy, unless it is stored already."""
     if payload_state(place, address, digest) == "whole":
         return
     path = payload_path(address, digest)
@@ -87,7 +87,7 @@ def put_payload(place: Place, address: str, digest: str, content: bytes) -> None
 
 
 def is_untouched(place: Place, graph_id: str) -> bool:
-    """Whether a deletion that was interrupted has not begun: the graph has no mark of one, and can be opened."""
+    """Whether an interrupted deletion has changed nothing: the graph has no deletion mark and can be opened."""
     if place.store.exists(f"{place.graph_path(graph_id)}/{_GOING}"):
         return False
     live = look_at(place, graph_id)
@@ -110,8 +110,7 @@ def refuse_running_export(place: Place, graph_id: str) -> None:
 
 def remove_graph(place: Place, graph_id: str) -> None:
     """Remove everything at the place of a graph.
-
-    A mark comes first and then the manifest goes, so that whatever is left can not be taken for a graph.
+    A mark is written first, then the manifest is removed, so that the remains are never taken for a graph.
     """
     path = place.graph_path(graph_id)
     if place.store.exists(path):

@@ -1,4 +1,4 @@
-"""The lock of a cluster: a file that is made exclusively. It never expires; one that a dead process left is removed by hand."""
+"""The lock of a cluster: a file created exclusively. It never expires; the lock of a dead process is removed by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ failpoints.declare("cluster.locked")
 
 @dataclass(frozen=True)
 class Lock:
-    """Who holds the lock, as its file says."""
+    """The holder of the lock, from its file."""
 
     lock_id: str
     operation: str
@@ -31,12 +31,12 @@ class Lock:
     pid: int
 
     def is_whole(self) -> bool:
-        """Whether the fields are of the types they should have; a file can hold anything."""
+        """Whether the fields have the right types; a file can contain anything."""
         texts = (self.lock_id, self.operation, self.created_at)
         return all(isinstance(text, str) for text in texts) and isinstance(self.pid, int)
 
     def age_seconds(self) -> int | None:
-        """How long it has been held, None when its file has no time. A time without a zone is UTC."""
+        """The age of the lock in seconds; None when its file has no valid time. A time without a zone is UTC."""
         try:
             created = datetime.fromisoformat(self.created_at)
         except ValueError:
@@ -48,19 +48,19 @@ class Lock:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A lock file that says nothing usable; whoever meets it treats the lock as held."""
+    """A lock file that can not be understood; the lock counts as held."""
 
     code: str
     message: str
 
 
 def now_text() -> str:
-    """The time as the files of a cluster have it."""
+    """The current time in the format of a cluster's files."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def read_lock(place: Place) -> Lock | Unreadable | None:
-    """The lock that is held, None when there is none."""
+    """The present lock; None when there is none."""
     try:
         content = place.store.get_or_none(LOCK)
     except StorageError as error:
@@ -82,7 +82,7 @@ def read_lock(place: Place) -> Lock | Unreadable | None:
 
 @contextmanager
 def held_lock(place: Place, operation: str, *, is_locking: bool, findings: Findings) -> Iterator[str | None]:
-    """Hold the lock while the block runs; gives its id, None when the cluster works without. Stop when somebody has it."""
+    """Hold the lock during the block; yields its id, None for a cluster without locking. Raises Stop when it is taken."""
     if not is_locking:
         findings.warn("state_lock_disabled", "state.lock", "the state is not locked; never run two commands at once")
         yield None
@@ -94,18 +94,18 @@ def held_lock(place: Place, operation: str, *, is_locking: bool, findings: Findi
         failpoints.hit("cluster.locked")
         yield lock.lock_id
     finally:
-        # Somebody may have taken the lock away by force; what is there then is not ours to remove.
+        # The lock may have been removed by force; another command's lock must not be removed.
         with suppress(StorageError):
             if _is_ours(place, content):
                 place.store.delete(LOCK)
 
 
-#: How often the lock is tried for: it may be given back between the try and the look at who has it.
+#: How often the lock is tried: it may be released between the attempt and reading its holder.
 _TRIES = 3
 
 
 def _take(place: Place, content: bytes, findings: Findings) -> None:
-    """Make the file of the lock. Stop when somebody has it, or when it can not be made."""
+    """Create the lock file; raises Stop when the lock is taken or can not be created."""
     for _ in range(_TRIES):
         try:
             place.store.create(LOCK, content)
@@ -132,7 +132,7 @@ def _is_ours(place: Place, content: bytes) -> bool:
 
 
 def _refuse(holder: Lock | Unreadable, findings: Findings) -> None:
-    """Say who has the lock, and Stop."""
+    """Report the holder of the lock, and raise Stop."""
     if isinstance(holder, Unreadable):
         findings.error(holder.code, LOCK, holder.message)
     else:
@@ -146,7 +146,7 @@ def _refuse(holder: Lock | Unreadable, findings: Findings) -> None:
 
 
 def force_unlock(place: Place, lock_id: str, findings: Findings) -> bool:
-    """Remove the lock with exactly this id; whether it was removed."""
+    """Remove the lock if it has exactly this id; returns whether it was removed."""
     holder = read_lock(place)
     if isinstance(holder, Unreadable):
         findings.error(holder.code, LOCK, holder.message)
@@ -165,7 +165,7 @@ def force_unlock(place: Place, lock_id: str, findings: Findings) -> bool:
 
 
 def state_observations(place: Place, read: Read, acquired: str | None, findings: Findings) -> dict[str, Any]:
-    """What a command saw of the state and its lock. `acquired`: the lock that it held itself."""
+    """The state and lock that a command saw, for its output. `acquired`: the id of the lock that it held itself."""
     state = read.state
     told: dict[str, Any] = {"state_path": place.shown("__cluster/state.json"), "lock_path": place.shown(LOCK)}
     told["state_found"] = read.found

@@ -1,4 +1,4 @@
-"""Comparing the ledger with what is there: graphs, their schemas, and the stored contents of queries and policies."""
+"""Comparing the ledger with storage: graphs, their schemas, and the stored contents of queries and policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.errors import OmnigraphError, StorageError
 
 
 def observed(place: Place, desired: Desired, swept: Swept, findings: Findings) -> State:
-    """The state with what was seen. A graph or content that is gone or another one is drifted, so that an apply repairs it."""
+    """The state with the observations. Missing or differing graphs and contents become drifted; an apply repairs them."""
     state = swept.state
     declared = {f"graph.{graph_id}" for graph_id in desired.config.graphs}
     known = {address for address in state.resources if address.startswith("graph.")}
@@ -26,7 +26,7 @@ def observed(place: Place, desired: Desired, swept: Swept, findings: Findings) -
         if address.startswith(("query.", "policy.")):
             state = _with_payload(place, state, address, findings)
     if any(status["status"] != "applied" for status in state.statuses.values()):
-        # What was applied as a whole is no longer there as a whole.
+        # The applied declaration is no longer fully in place.
         state = replace(state, config_digest=None)
     return state
 
@@ -68,10 +68,10 @@ def _with_graph(place: Place, desired: Desired, state: State, graph_id: str, fin
 
 
 def _older_than_seen(state: State, graph: str, live: Live) -> str | None:
-    """What is said of a graph whose manifest is older than it was seen before, None when it is not.
-
-    The versions of a manifest only grow, so the graph was replaced or put back. What is seen now is written down, so that the
-    next refresh takes it for what the graph is.
+    """A message for a graph whose manifest version is lower than it was seen before; None otherwise.
+    Manifest versions only grow, so the graph was replaced or restored. The present version is recorded, so that the next
+    refresh
+    accepts it.
     """
     seen = state.observations.get(graph, {}).get("manifest_version")
     if not isinstance(seen, int) or live.manifest_version is None or live.manifest_version >= seen:

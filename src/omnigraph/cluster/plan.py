@@ -1,4 +1,4 @@
-"""What has to change: the declaration compared with the ledger, what will happen to each change, and whom it affects."""
+"""The plan: the changes between the declaration and the ledger, their dispositions, and the resources that they affect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS = frozenset({"graph", "schema", "query", "policy", "provider"})
 
 @dataclass(frozen=True)
 class Change:
-    """One resource that is declared otherwise than it is applied."""
+    """One resource whose declaration differs from its applied state."""
 
     resource: str
     operation: Literal["create", "update", "delete"]
@@ -72,7 +72,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Gates:
-    """The changes that need an approval, and the approvals that are there."""
+    """The changes that need an approval, and the present approvals."""
 
     listed: tuple[Gate, ...]
     open: Mapping[str, Approval]
@@ -98,7 +98,7 @@ def _change(address: str, want: Resource | None, have: Entry | None) -> Change |
     if want is None:
         assert have is not None
         change = Change(address, "delete", have.digest, None)
-        # A newer version has applied it; nothing is known here of how it would be removed.
+        # A newer version has applied it, and this version does not know how to remove it.
         return change if change.kind in _KINDS else replace(change, disposition="deferred", reason=UNSUPPORTED_KIND)
     if have is None:
         return Change(address, "create", None, want.digest)
@@ -114,7 +114,7 @@ def _change(address: str, want: Resource | None, have: Entry | None) -> Change |
 
 
 def gates_of(place: Place, desired: Desired, changes: Iterable[Change], findings: Findings) -> Gates:
-    """The gates of changes: one for each graph that would be deleted."""
+    """The gates of the changes: one for each graph that would be deleted."""
     listed = tuple(
         Gate(change.resource, "delete", "delete_graph", desired.config_digest, change.before_digest)
         for change in changes
@@ -125,7 +125,7 @@ def gates_of(place: Place, desired: Desired, changes: Iterable[Change], findings
 
 
 def blocked_by_gates(changes: Iterable[Change], gates: Gates) -> list[Change]:
-    """The changes, those behind a closed gate blocked: a graph, and the schema and queries that go with it."""
+    """The changes; deletions of graphs without approval are blocked, together with their schemas and queries."""
     closed = {gate.resource.removeprefix("graph.") for gate in gates.listed if gate.resource not in gates.open}
     return [
         change.blocked(APPROVAL_REQUIRED) if change.operation == "delete" and change.graph_id in closed else change
@@ -134,7 +134,7 @@ def blocked_by_gates(changes: Iterable[Change], gates: Gates) -> list[Change]:
 
 
 def blocked_by_recovery(changes: Iterable[Change], waiting: Pending) -> list[Change]:
-    """The changes, those of graphs with a recovery record that waits blocked."""
+    """The changes; changes of graphs with a pending recovery record are blocked."""
     graphs = {record.graph_id for record in waiting.records}
     return [
         change.blocked(RECOVERY_PENDING)
@@ -145,7 +145,7 @@ def blocked_by_recovery(changes: Iterable[Change], waiting: Pending) -> list[Cha
 
 
 def with_migrations(place: Place, desired: Desired, changes: Iterable[Change], findings: Findings) -> list[Change]:
-    """The changes, those of schemas of existing graphs with the steps they would take."""
+    """The changes; schema changes of existing graphs get their migration steps."""
     found, failing = [], set()
     for change in changes:
         if change.kind == "schema" and change.operation == "update" and change.disposition == "applied":

@@ -1,6 +1,5 @@
-"""Recovery records: what was about to be done to a graph, written before it and removed after the state says that it was done.
-
-A record that is met was left by a command that died. What it was about is either done or not, and the graph shows which.
+"""Recovery records: written before a change of a graph, and removed after the state records its outcome.
+A record that is found was left by a command that died. The graph itself shows whether the change was done.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ failpoints.declare("cluster.record_written", "cluster.recovery_settled")
 
 @dataclass(frozen=True)
 class Record:
-    """One recovery record. Digests are those of the schema of the graph."""
+    """One recovery record. The digests are digests of the graph's schema."""
 
     recovery_id: str
     operation: Operation
@@ -45,19 +44,19 @@ class Record:
 
 @dataclass(frozen=True)
 class Pending:
-    """The pending records. `unreadable`: paths of records that can not be read, and so may be about any graph."""
+    """The pending records. `unreadable`: paths of unreadable records, which may concern any graph."""
 
     records: tuple[Record, ...] = ()
     unreadable: tuple[str, ...] = ()
 
 
 def new_record(operation: Operation, graph_id: str, **about: str | None) -> Record:
-    """A record of what is about to be done."""
+    """A record of a change that is about to be made."""
     return Record(new_ulid(), operation, graph_id, now_text(), **about)
 
 
 def write_record(place: Place, record: Record) -> None:
-    """Put a record in place, before what it is about."""
+    """Write a record; it must be written before its change."""
     path = record_path(record.recovery_id)
     place.store.create(path, orjson.dumps({"version": 1, **asdict(record)}))
     place.store.sync(path)
@@ -69,7 +68,7 @@ def record_path(recovery_id: str) -> str:
 
 
 def remove_records(place: Place, records: list[Record], findings: Findings) -> None:
-    """Remove records whose outcome the state holds."""
+    """Remove records whose outcome is in the state."""
     for record in records:
         try:
             place.store.delete(record_path(record.recovery_id))
@@ -78,11 +77,11 @@ def remove_records(place: Place, records: list[Record], findings: Findings) -> N
 
 
 def pending(place: Place) -> Pending:
-    """All records that wait, oldest first."""
+    """All pending records, oldest first."""
     records, unreadable = [], []
     for info in place.store.list(RECOVERIES):
         if not info.path.endswith(".json"):
-            # Programs that show folders leave files of their own in them.
+            # File browsers leave files of their own in folders.
             continue
         record = _read(place, info.path)
         if record is None:
@@ -93,7 +92,7 @@ def pending(place: Place) -> Pending:
 
 
 def _read(place: Place, path: str) -> Record | None:
-    """A record, None when it can not be read or understood."""
+    """The record of a file; None when it can not be read or understood."""
     try:
         told = orjson.loads(place.store.get(path))
         if told.pop("version") != 1:
@@ -101,13 +100,13 @@ def _read(place: Place, path: str) -> Record | None:
         record = Record(**told)
     except (ValueError, TypeError, KeyError, AttributeError, StorageError):
         return None
-    # The graph becomes a path, which may be removed.
+    # The graph id is checked because it becomes a path that may be deleted.
     is_graph = isinstance(record.graph_id, str) and is_resource_id(record.graph_id)
     return record if record.operation in _OPERATIONS and is_graph and is_ulid(str(record.recovery_id)) else None
 
 
 def warn_of_pending(place: Place, findings: Findings) -> Pending:
-    """The records that wait, each with a warning; for commands that settle nothing."""
+    """The pending records, each reported as a warning; for commands that do not settle records."""
     found = pending(place)
     for record in found.records:
         findings.warn(
@@ -126,12 +125,12 @@ def _warn_of_unreadable(found: Pending, findings: Findings) -> None:
 
 @dataclass(frozen=True)
 class Swept:
-    """The outcome of a sweep: the state with every outcome, the records that may go once it is written, the graphs that wait."""
+    """The result of a sweep: the state with all outcomes, records to remove once it is written, and blocked graphs."""
 
     state: State
     settled: tuple[Record, ...] = ()
     blocked: frozenset[str] = frozenset()
-    #: A record can not be read, so that no graph may be touched.
+    #: Whether a record is unreadable, so that no graph may be changed.
     blocks_all: bool = False
 
     def is_blocked(self, graph_id: str | None) -> bool:
@@ -139,7 +138,7 @@ class Swept:
 
 
 def sweep(place: Place, state: State, findings: Findings) -> Swept:
-    """Settle every record that waits; the state that is returned holds the outcomes, and must be written."""
+    """Settle every pending record; the returned state contains the outcomes and must be written."""
     found = pending(place)
     _warn_of_unreadable(found, findings)
     settled: list[Record] = []
@@ -168,19 +167,19 @@ def sweep(place: Place, state: State, findings: Findings) -> Swept:
 
 
 def _settled(place: Place, state: State, record: Record) -> State | str:
-    """The state with the outcome of a record, the same state when it came to nothing; a text says why it must wait."""
+    """The state with the outcome of a record (unchanged if nothing was done), or a text that says why it stays pending."""
     graph_id = record.graph_id
     if record.operation == "graph_delete":
         if record.approval_id is not None and record.approval_id in state.approvals:
             consume_approval(place, record.approval_id, record.recovery_id)
             return state
         if is_untouched(place, graph_id):
-            # Whether it is still wanted and approved is asked anew.
+            # Nothing was deleted; a new apply decides whether the deletion is still wanted and approved.
             return state
-        # It was approved and begun, and what is left is no graph any more.
+        # The deletion was approved and has begun: the remains are no graph any more.
         remove_graph(place, graph_id)
         return forget_graph(place, state, record)
-    # Read-write: a schema change that died inside the graph is settled by the graph itself.
+    # Opened read-write, so that the graph heals an interrupted schema change itself.
     live = look_at(place, graph_id, "rw")
     if live.problem is not None:
         return live.problem
@@ -194,13 +193,13 @@ def _settled(place: Place, state: State, record: Record) -> State | str:
 
 
 def with_schema(state: State, graph_id: str, schema: str) -> State:
-    """The state of a cluster in which a graph has this schema."""
+    """The state with this schema digest recorded for a graph."""
     state = state.with_entry(f"schema.{graph_id}", Entry(schema)).with_status(f"schema.{graph_id}", "applied")
     return recomputed_graph(state, graph_id).with_status(f"graph.{graph_id}", "applied")
 
 
 def recomputed_graph(state: State, graph_id: str) -> State:
-    """The state with the digest of a graph that follows from those of its schema, queries and bindings."""
+    """The state with the digest of a graph recomputed from its schema, queries and bindings."""
     address = f"graph.{graph_id}"
     before = state.resources.get(address, Entry(""))
     schema = state.resources.get(f"schema.{graph_id}")
@@ -218,7 +217,7 @@ def recomputed_graph(state: State, graph_id: str) -> State:
 
 
 def forget_graph(place: Place, state: State, record: Record) -> State:
-    """The state without a deleted graph and what belongs to it, with a tombstone; its approval is used up."""
+    """The state with a deleted graph and its resources replaced by a tombstone; its approval is used up."""
     for address in [found for found in state.resources if graph_of(found) == record.graph_id]:
         state = state.with_entry(address, None)
     told = {"exists": False, "tombstone": True, "deleted_at": now_text()}

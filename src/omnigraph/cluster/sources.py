@@ -1,4 +1,4 @@
-"""Where the files of a declaration come from: a folder of this machine, or a request to the server of the cluster."""
+"""The origin of a declaration's files: a local folder, or a request to the server of the cluster."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ FILE = "cluster.yaml"
 
 
 class Source(Protocol):
-    """The files of one declaration, by the names that cluster.yaml gives them."""
+    """The files of one declaration, by their names in cluster.yaml."""
 
     @property
     def shown(self) -> str:
-        """The folder as people know it."""
+        """The name of the folder, for messages."""
 
     def config_text(self, findings: Findings) -> str:
-        """The text of cluster.yaml. Stop when there is none."""
+        """The text of cluster.yaml; raises Stop when there is none."""
 
     def storage(self, given: str | None) -> Root:
-        """The storage root of a declaration whose `storage` is `given`; BadRequest says why it can not be that."""
+        """The storage root for the declaration's `storage` value `given`; raises BadRequest when it is not allowed."""
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file, None when it can not be read."""
+        """The bytes of a file; None when it can not be read."""
 
     def queries_in(self, name: str) -> list[str] | None:
-        """The names of the `.gq` files of a folder, sorted, None when it can not be read."""
+        """The sorted names of the `.gq` files of a folder; None when it can not be read."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A declaration in a folder. What was read is kept in `seen`, so that the same bytes can be sent to a server."""
+    """A declaration in a folder. The bytes that were read are kept in `seen`, to send the same bytes to a server."""
 
     path: Path
     seen: dict[str, bytes] = field(default_factory=dict, repr=False)
@@ -106,7 +106,7 @@ class Sent:
         return self.files[FILE]
 
     def storage(self, given: str | None) -> Root:
-        """The root of the server. A whole address in the declaration must be that; a relative path can not be compared."""
+        """The root of the server. A full address in the declaration must equal it; a relative path can not be compared."""
         if given is not None and ("://" in given or given.startswith("/")) and Root.parse(given).uri != self.root.uri:
             raise BadRequest("the declaration names other storage than that of the cluster that this server serves")
         return self.root

@@ -1,4 +1,4 @@
-"""The ledger of a cluster: what was applied, how each resource stands, and what was seen. One file, replaced as a whole."""
+"""The ledger (state) of a cluster: applied resources, their statuses, and observations. One file, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FIELDS = frozenset(
 _ENTRY = frozenset({"digest", "applies_to", "embedding_provider", "embedding_profile", "external_blob_policy"})
 _MOST_REVISIONS = 2**62
 _ID = r"[A-Za-z_][A-Za-z0-9_-]*"
-#: The kinds that this version knows, and what their addresses look like: parts of them become paths. Others are only kept.
+#: The kinds that this version knows, and the form of their addresses, parts of which become paths. Other kinds are only kept.
 _KINDS = frozenset({"graph", "schema", "query", "policy", "provider"})
 _ADDRESS = re.compile(rf"(graph|schema|policy|provider\.embedding)\.{_ID}|query\.{_ID}\.[^./\\\s]+")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -71,7 +71,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class State:
-    """The content of the ledger. `revision` 0 is a cluster that nothing was written about yet."""
+    """The content of the ledger. `revision` 0: nothing was written yet."""
 
     revision: int = 0
     config_digest: str | None = None
@@ -86,7 +86,7 @@ class State:
         return {address: self.resources[address].digest for address in sorted(self.resources)}
 
     def encoded(self) -> bytes:
-        """The state as the bytes of its file."""
+        """The bytes of the state's file."""
         applied: dict[str, Any] = {} if self.config_digest is None else {"config_digest": self.config_digest}
         applied["resources"] = {address: self.resources[address].to_dict() for address in sorted(self.resources)}
         told = {
@@ -101,7 +101,7 @@ class State:
         return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     def with_entry(self, address: str, entry: Entry | None) -> State:
-        """This state with another entry of a resource; None removes it and its status."""
+        """The state with a new entry of a resource; None removes the resource and its status."""
         resources, statuses = dict(self.resources), dict(self.statuses)
         if entry is None:
             resources.pop(address, None)
@@ -111,7 +111,7 @@ class State:
         return replace(self, resources=resources, statuses=statuses)
 
     def with_status(self, address: str, status: StatusWord, message: str | None = None, *conditions: str) -> State:
-        """This state with another status of a resource."""
+        """The state with a new status of a resource."""
         told: dict[str, Any] = {"status": status}
         if conditions:
             told["conditions"] = list(conditions)
@@ -120,13 +120,13 @@ class State:
         return replace(self, statuses={**self.statuses, address: told})
 
     def with_observation(self, address: str, told: Mapping[str, Any]) -> State:
-        """This state with what was seen of a resource."""
+        """The state with a new observation of a resource."""
         return replace(self, observations={**self.observations, address: dict(told)})
 
 
 @dataclass(frozen=True)
 class Read:
-    """The ledger as it was read: `tag` is what its replacement is compared with, None when there is no file."""
+    """The ledger as it was read. `tag`: the version of its file for compare-and-swap, None when there is no file."""
 
     state: State
     tag: str | None = None
@@ -138,7 +138,7 @@ class Read:
 
 
 def read_state(place: Place, findings: Findings) -> Read:
-    """The ledger, an empty one when there is none. Stop when it can not be read or understood."""
+    """Read the ledger; an empty state when there is no file. Raises Stop when it can not be read or understood."""
     try:
         found = place.store.get_tagged_or_none(STATE)
     except StorageError as error:
@@ -151,7 +151,7 @@ def read_state(place: Place, findings: Findings) -> Read:
 
 
 def write_state(place: Place, before: Read, state: State, findings: Findings) -> Read:
-    """Replace the ledger that was read. Stop when another one is there now, or when it can not be written."""
+    """Replace the ledger that was read; raises Stop when it changed meanwhile or can not be written."""
     content = state.encoded()
     try:
         tag = place.store.create(STATE, content) if before.tag is None else place.store.swap(STATE, content, before.tag)
@@ -171,7 +171,7 @@ def write_state(place: Place, before: Read, state: State, findings: Findings) ->
 
 
 def _written_after_all(place: Place, content: bytes) -> str | None:
-    """The tag of the state when it is the one that was to be written: only the answer to the write was lost."""
+    """The tag of the stored state if it equals `content`, so that only the answer to the write was lost; else None."""
     try:
         found = place.store.get_tagged_or_none(STATE)
     except StorageError:

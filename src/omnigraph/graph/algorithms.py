@@ -41,7 +41,7 @@ _TEXT = PropType(Scalar.STRING)
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The arguments that all algorithms have."""
+    """The arguments that all algorithms share."""
 
     nodes: Sequence[str] | None
     edges: Sequence[str] | None
@@ -67,7 +67,7 @@ class _Values:
 
 @dataclass(frozen=True, slots=True)
 class _Algorithm:
-    """An algorithm that knows its own arguments: how it is computed in this process, and how on Spark."""
+    """An algorithm with its arguments bound: the functions that compute it in this process and on Spark."""
 
     name: str
     column: str
@@ -466,7 +466,7 @@ class Algorithms:
         )
         return self._run(_Algorithm("similarity", "similarity", _REAL, here, spread), asked)
 
-    # --- what all of them share -------------------------------------------------------------------------------------
+    # --- common parts -----------------------------------------------------------------------------------------------
 
     def _run(self, algorithm: _Algorithm, asked: _Asked) -> Result | DataFrame | LoadResult:
         graph = self._graph
@@ -537,7 +537,7 @@ class Algorithms:
         target: tuple[str, str] | None,
         asked: _Asked,
     ) -> Result | LoadResult:
-        """What Spark found: rows here when they fit, or loaded from Spark's tasks when they are written."""
+        """The result of Spark's values: rows in this process if they fit, or a load from Spark's tasks for `write_to`."""
         if target is not None:
             type_name, property_name = target
             rows = frame.filter(frame["type"] == type_name).select("id", frame[algorithm.column].alias(property_name))
@@ -576,7 +576,7 @@ class Algorithms:
 
 
 def _keyed(chosen: Selection, type_name: str) -> tuple[list[str], list[str]]:
-    """The columns by which rows of a type are loaded, its key or `id`, and the properties among them."""
+    """The columns that identify rows of a type in a load (its key or `id`), and those of them that are properties."""
     key = next(kind for kind in chosen.nodes if kind.name == type_name).key
     return (list(key), list(key)) if key else (["id"], [])
 
@@ -606,7 +606,7 @@ def _only(algorithm: str, direction: str, allowed: str) -> None:
 
 
 def _sources(source: Node | Sequence[Node]) -> list[Node]:
-    """One node, or several. A tuple of two texts is a type and an id."""
+    """The source nodes as a list. A tuple of two texts is one node: a type and an id."""
     if isinstance(source, str) or (
         isinstance(source, tuple) and len(source) == 2 and all(isinstance(part, str) for part in source)
     ):
@@ -642,14 +642,14 @@ def _position(graph: CompactGraph, chosen: Selection, node: Node) -> int:
 
 
 def missing_node(type_name: str, node_id: str) -> EntityNotFound:
-    """What is said when a source is not there."""
+    """The error for a source node that does not exist."""
     return EntityNotFound(
         f"there is no {type_name} with the id '{node_id}'", type_key=f"node:{type_name}", entity_id=node_id
     )
 
 
 def _target(chosen: Selection, write_to: str, algorithm: _Algorithm) -> tuple[str, str]:
-    """The type and the property that values are written to."""
+    """The type and the property to which `write_to` writes values."""
     name, dot, property_name = write_to.partition(".")
     kinds = {kind.name: kind for kind in chosen.nodes}
     if not dot or not property_name:

@@ -1,4 +1,4 @@
-"""`Graph.backup` and `omnigraph.restore`: a graph at another place, as it was at one moment."""
+"""`Graph.backup` and `omnigraph.restore`: a copy of a graph at another place, as it was at one moment."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _root(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None
 
 
 def _moment(context: CommitContext, at: str | datetime | int | None) -> Commit | int | None:
-    """What `at` means: a commit by its id or tag, else a time."""
+    """The moment that `at` names: the commit of an id or a tag, else a time in µs since 1970; None without `at`."""
     from omnigraph.graph.history import micros
 
     if not isinstance(at, str):
@@ -111,7 +111,7 @@ def _moment(context: CommitContext, at: str | datetime | int | None) -> Commit |
 
 
 def _schema_files(context: CommitContext, state: ManifestState) -> Mapping[str, bytes]:
-    """The three files of main's schema at a state: those of the backup, or made of the schema that the state names."""
+    """The three files of main's schema at a state: the backup's own files, or files made from the archived schema."""
     now = read_contract(context.store)
     if state.schema_hash in (None, now.ir_hash):
         return {name: context.store.get(name) for name in now.files()}

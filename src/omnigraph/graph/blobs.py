@@ -1,4 +1,4 @@
-"""Reading one entity by its id, or one blob value: its size and ETag, and its bytes in ranges."""
+"""Reading one entity by its id, or one blob value: its size, its ETag, and its bytes in ranges."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ def types_of(catalog: Catalog, kind: str) -> Mapping[str, NodeType | EdgeType]:
 def read_entity(
     catalog: Catalog, snapshot: Snapshot, kind: str, type_name: str, entity_id: str
 ) -> dict[str, Any] | None:
-    """An entity with the properties its type has in this schema; one that its snapshot does not know yet is null.
-
-    Values are those of results and exports: dates are ISO texts, a blob is `base64:…` or where it lies.
+    """An entity with the properties of its type in this schema, or None; a property that the snapshot lacks is null.
+    Values have the form of results and exports: dates are ISO texts, a blob is `base64:…` or its URI.
     """
     types = types_of(catalog, kind)
     entity = types.get(type_name)
@@ -69,8 +68,7 @@ LONGEST_RANGE = 4 * 1024 * 1024
 
 
 def checked_range(length: int | None, uri: str | None, start: int, end: int | None) -> tuple[int, int]:
-    """The range of a blob's bytes that is meant, start to end (exclusive; None: all behind the start), or its refusal.
-
+    """The byte range start to end (exclusive; None: up to the last byte), checked; raises an error for an invalid range.
     `length` is None for an external value, whose bytes are at `uri`.
     """
     if length is None:
@@ -151,14 +149,14 @@ def find_blob(
 
 
 def _etag(snapshot: Snapshot, type_key: str, entity_id: str, name: str) -> str:
-    """The same as long as the type's table is at the same version of the same line."""
+    """The ETag of a blob value; it changes with the version or the line of the type's table."""
     entry = snapshot.entry(type_key)
     named = "\0".join([entry.path, entry.branch or "", str(entry.version), entity_id, name])
     return hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
 def _require_same_incarnation(store: ObjectStore, snapshot: Snapshot) -> None:
-    """A snapshot of a branch that was deleted and made anew shows files that are gone, or are others'."""
+    """Raise an error for a snapshot of a deleted branch: its files are gone, or belong to a new branch of the same name."""
     if snapshot.branch == MAIN or snapshot.state.retired:
         return
     ref = read_ref(store, snapshot.branch)

@@ -1,4 +1,4 @@
-"""The verbs of branches: which there are and how they stand to each other, a new one, one less."""
+"""The verbs of branches: list, compare with main, create, delete."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The schema contract of a graph: three files that must agree with each other and with the manifest.
 
-`_schema.pg` is what people wrote, `_schema.ir.json` what it means (with stable ids), `__schema_state.json` says which
-compiled schema is the accepted one and which graph it belongs to.
+`_schema.pg` is the source, `_schema.ir.json` the compiled schema with stable ids, and `__schema_state.json` names the accepted
+compiled schema and the graph to which it belongs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Contract(Shown):
     ir_hash: str
 
     def files(self) -> SchemaFiles:
-        """The three files as they are stored."""
+        """The contents of the three files by name."""
         state = {
             "format": CONTRACT_FORMAT,
             "schema_version": self.schema_version,
@@ -70,11 +70,11 @@ class Contract(Shown):
         return [*self.catalog.nodes.values(), *self.catalog.edges.values()]
 
     def identities(self) -> set[Identity]:
-        """The tables this schema has, by stable id and incarnation."""
+        """The identities (stable id, incarnation) of the tables of this schema."""
         return set(self.names().values())
 
     def names(self) -> Mapping[str, Identity]:
-        """The tables of this schema by type key."""
+        """The identities of the tables of this schema by type key."""
         return self._names
 
     @cached_property
@@ -89,7 +89,7 @@ def _names(catalog: Catalog) -> dict[str, Identity]:
 
 
 def accept(source: str, ir: SchemaIR, *, schema_version: int, identity_domain: str) -> Contract:
-    """A contract for a schema that a graph is about to accept."""
+    """The contract of a schema that a graph is about to accept."""
     compiled = ir.to_json().encode()
     return Contract(
         source=source,
@@ -104,7 +104,7 @@ def accept(source: str, ir: SchemaIR, *, schema_version: int, identity_domain: s
 def read_contract(store: ObjectStore, published: Callable[[], ManifestState] | None = None) -> Contract:
     """The contract of a graph, with its three files checked against each other.
 
-    `published`: reads the manifest's state; only asked when the files disagree, to name the types that differ.
+    `published`: reads the manifest's state; called only when the files disagree, to name the types that differ.
     """
     source_bytes = _file(store, SOURCE)
     compiled = _file(store, COMPILED)
@@ -125,7 +125,7 @@ def read_contract(store: ObjectStore, published: Callable[[], ManifestState] | N
 
 
 def read_archived(store: ObjectStore, ir_hash: str, identity_domain: str) -> Contract:
-    """A schema that was accepted once, by the hash of its compiled form; its source is made from that where it was not kept."""
+    """A schema that was accepted once, by the hash of its compiled form; a source that was not kept is printed from it."""
     compiled = store.get_or_none(archive_path(ir_hash)) or _staged(store, ir_hash)
     if compiled is None:
         raise SchemaContractError(
@@ -140,7 +140,7 @@ def read_archived(store: ObjectStore, ir_hash: str, identity_domain: str) -> Con
 
 
 def read_first(store: ObjectStore, state: ManifestState, identity_domain: str) -> Contract:
-    """The schema of a state that names none: the first accepted schema that has the tables of the state."""
+    """The schema of a state that does not name its schema: the first accepted schema with the tables of the state."""
     wanted = {entry.key: entry.identity for entry in state.tables.values()}
     hashes = [info.path.removeprefix(f"{ARCHIVE}/").removesuffix(".ir.json") for info in store.list(ARCHIVE)]
     archived = (read_archived(store, ir_hash, identity_domain) for ir_hash in hashes)
@@ -155,7 +155,7 @@ def read_first(store: ObjectStore, state: ManifestState, identity_domain: str) -
 
 
 def _staged(store: ObjectStore, ir_hash: str) -> bytes | None:
-    """The compiled schema of a change that is published and being promoted: it is staged until it is archived."""
+    """The compiled schema of a published change whose files are not yet in place: it is staged until it is archived."""
     staged = store.get_or_none(staged_path(COMPILED))
     if staged is not None and hashlib.sha256(staged).hexdigest() == ir_hash:
         return staged
@@ -163,7 +163,7 @@ def _staged(store: ObjectStore, ir_hash: str) -> bytes | None:
 
 
 def check_identities(contract: Contract, state: ManifestState) -> None:
-    """The compiled schema must name exactly the tables that the manifest publishes."""
+    """Raise SchemaContractError unless the compiled schema names exactly the tables that the manifest publishes."""
     if contract.identities() != set(state.tables):
         types, told = _differing(contract.names(), state)
         raise SchemaContractError(
@@ -176,7 +176,7 @@ def check_identities(contract: Contract, state: ManifestState) -> None:
 
 
 def _differing(names: Mapping[str, Identity], state: ManifestState) -> tuple[list[str], str]:
-    """The types whose tables differ between a compiled schema and the manifest, as type keys and in words."""
+    """The types whose tables differ between a compiled schema and the manifest, as type keys and as text."""
     published = {entry.key: entry.identity for entry in state.tables.values()}
     types, told = [], []
     for key in sorted(names.keys() | published.keys(), key=lambda key: (key.startswith("edge:"), key)):
@@ -193,7 +193,7 @@ def _differing(names: Mapping[str, Identity], state: ManifestState) -> tuple[lis
 
 
 def check_domain(contract: Contract, known: Contract) -> None:
-    """A handle never follows a schema of another graph."""
+    """Raise SchemaContractError when a contract belongs to another graph than `known`."""
     if contract.identity_domain != known.identity_domain:
         raise SchemaContractError(
             f"the identity domain in {STATE} changed from {known.identity_domain} to {contract.identity_domain}: "
@@ -220,7 +220,7 @@ def _state(data: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         state = None
     found: dict[str, Any] = state if isinstance(state, dict) else {}
-    # The exact type: True is an integer to Python. Versions and formats count from 1.
+    # The exact type is compared, because True is an int in Python. Versions and formats count from 1.
     wrong = [
         name
         for name, kind in _STATE_FIELDS.items()
@@ -251,7 +251,7 @@ def _compiled(data: bytes, path: str = COMPILED) -> SchemaIR:
 def _refuse_foreign_compiled(
     catalog: Catalog, state: dict[str, Any], published: Callable[[], ManifestState] | None
 ) -> None:
-    """The compiled schema is not the one the state accepted: the same meaning with other ids, or another schema."""
+    """Raise the error for a compiled schema that is not the accepted one: equal except for ids, or another schema."""
     if fingerprint(catalog) == state["fingerprint"]:
         types, told = ([], "") if published is None else _differing(_names(catalog), published())
         raise SchemaContractError(
@@ -269,7 +269,7 @@ def _refuse_foreign_compiled(
 
 
 def _same_meaning(data: bytes, accepted: Catalog) -> str | None:
-    """The text of a schema file when it means an accepted schema, else None."""
+    """The text of a schema file if it has the meaning of the accepted schema, else None."""
     try:
         source = data.decode()
         unchanged = fingerprint(compile_schema(source, SOURCE, accepted=True)) == fingerprint(accepted)

@@ -90,5 +90,5 @@ def _text(uri: str | os.PathLike[str]) -> str:
 
 
 def durability_mode(asked: str | None) -> str:
-    """The durability that a caller asked for, else that of the environment, else `process`."""
+    """The durability that a caller asked for, else the environment's, else `process`."""
     return asked or os.environ.get("OMNIGRAPH_DURABILITY") or PROCESS

@@ -1,4 +1,4 @@
-"""The verbs of a schema change: what it would do, and doing it."""
+"""The verbs of a schema change: plan it, and apply it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Evolution(Handle):
 
         self._context.manifest.load(branch)
         before, named = self._watch.captured(branch)
-        # Main counts on; what another branch adds must not get the numbers that main gives out meanwhile.
+        # Main continues its numbers; additions on another branch must not get numbers that main gives out meanwhile.
         apart = 0 if branch == MAIN else new_distance()
         ir = accept_schema(compile_schema(schema), before.ir, new_incarnation(), apart)
         after = accept(schema, ir, schema_version=before.schema_version + 1, identity_domain=before.identity_domain)

@@ -1,4 +1,4 @@
-"""The verb for who looks around: what is next to a node."""
+"""The verb for exploring: the neighbours of a node."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from omnigraph.shown import Shown
 from omnigraph.values.render import plain
 
 Direction = Literal["out", "in"]
-#: The most edges of one group that a call gives.
+#: The most edges of one group that a call returns.
 MOST_NEIGHBOURS = 1000
-#: Characters of a text that are given; `entity` has all of it.
+#: Texts are cut to so many characters; `entity` returns the whole text.
 LONGEST_TEXT = 500
 
 
@@ -127,7 +127,7 @@ class Exploring(Handle):
                 assert end is not None
                 wanted.setdefault(far, {})[end] = None
         nodes = seen_nodes(catalog, view, {name: list(ids) for name, ids in wanted.items()})
-        # An edge from a node to itself is in both groups, and is given once.
+        # A self-loop is in both groups, and is returned once.
         distinct = {(line.type, line.id): line for line in edges}
         return Neighbours(view.commit, found[0], tuple(groups), tuple(nodes), tuple(distinct.values()))
 
@@ -141,7 +141,7 @@ def _known(name: str, types: Iterable[str], kind: str) -> None:
 def _ways(
     catalog: Catalog, type_name: str, edge: str | None, direction: Direction | None
 ) -> list[tuple[EdgeType, Direction]]:
-    """The edge types that touch a node type, and on which side."""
+    """The edge types that connect a node type, with the direction as seen from it."""
     found: list[tuple[EdgeType, Direction]] = []
     for declared in catalog.edges.values():
         if edge is not None and declared.name != edge:
@@ -154,7 +154,7 @@ def _ways(
 
 
 def _edges(entities: Entities, condition: pc.Expression, skip: int, limit: int) -> list[Seen]:
-    """Some edges that meet a condition, in the order they are stored."""
+    """At most `limit` edges that satisfy a condition, after `skip`, in the order in which they are stored."""
     shown, columns = _shown(entities)
     rows: list[pa.RecordBatch] = []
     seen = 0
@@ -175,7 +175,7 @@ def _edges(entities: Entities, condition: pc.Expression, skip: int, limit: int) 
 
 
 def seen_nodes(catalog: Catalog, view: Snapshot, wanted: dict[str, list[str]]) -> list[Seen]:
-    """The existing nodes among these types and ids, with their values."""
+    """The nodes with these types and ids, if they exist, with their values."""
     found: list[Seen] = []
     for name, ids in wanted.items():
         entities = open_nodes(view, catalog, name)
@@ -188,7 +188,7 @@ def seen_nodes(catalog: Catalog, view: Snapshot, wanted: dict[str, list[str]]) -
 
 
 def label_of(entity: NodeType | EdgeType, node_id: str, row: dict[str, Any]) -> str:
-    """What a node is called: its key, else its first text, else its first time or day, since a generated id says nothing."""
+    """The label of a node: its key, else its first text, else its first date or time, else its id."""
     if entity.key is not None:
         return node_id
     texts = {name: value for name, value in row.items() if isinstance(value, str) and value}
@@ -197,7 +197,7 @@ def label_of(entity: NodeType | EdgeType, node_id: str, row: dict[str, Any]) -> 
 
 
 def _shown(entities: Entities) -> tuple[list[str], list[str]]:
-    """The properties that are given, by their names of today and by the columns they lie in."""
+    """The returned properties, by their current names and by the names of their columns."""
     names = [
         name
         for name, declared in entities.entity.properties.items()

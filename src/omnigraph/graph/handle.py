@@ -1,4 +1,4 @@
-"""What every part of a graph's handle stands on: the store, the accepted schema, the branch it is bound to."""
+"""The base of a graph's handle: the store, the accepted schema, and the branch to which the handle is bound."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SchemaOf = Literal["now", "then"]
 NOW: Final = "now"
 THEN: Final = "then"
 
-#: How often a write that lost to a schema change is prepared again.
+#: How often a write is prepared again after a schema change came first.
 SCHEMA_RESTART_BUDGET = 5
 
 _Result = TypeVar("_Result")
@@ -36,14 +36,14 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Connection:
-    """What all handles of one opened graph share."""
+    """The data that all handles of one opened graph share."""
 
     context: CommitContext
     watch: SchemaWatch
     embedder: Embedder
     spark: SparkOptions
     external_blobs: tuple[str, ...] = ()
-    #: What every write is checked against; None: everybody who reaches the storage may write.
+    #: The policy check of every write; None: everybody with access to the storage may write.
     guard: Guard | None = None
     caches: Caches = field(default_factory=Caches)
     queries: CompiledQueries = field(default_factory=CompiledQueries)
@@ -77,9 +77,9 @@ class Door:
 class Handle(Shown):
     """An open graph without its verbs; each family of verbs is a class on top of this one, and `Graph` is all of them."""
 
-    #: Of a handle that `retrying` gives out: the state at the call. What is written must not have changed since.
+    #: For a handle made by `retrying`: the state at the call. The rows that it writes must not have changed since.
     _since: ManifestState | None = None
-    #: Of such a handle: it has made its one commit.
+    #: For such a handle: whether it has made its one commit.
     _spent: bool = False
 
     def __init__(
@@ -97,7 +97,7 @@ class Handle(Shown):
         self.actor = actor
         self.branch = branch
 
-    # Every verb reaches the graph through one of these, so that none works on a closed one.
+    # Every verb reaches the graph through one of these properties, so that a closed handle is always refused.
 
     @property
     def _context(self) -> CommitContext:
@@ -188,20 +188,20 @@ class Handle(Shown):
         return at if isinstance(at, Snapshot) else self._seen(branch, at, schema)[1]
 
     def _view(self, branch: str | None, snapshot: Reference, schema: SchemaOf) -> tuple[Contract, Snapshot]:
-        """What is read, and the schema it is read with: one view for all of a query. Not both a branch and a snapshot."""
+        """The schema and the snapshot of a read; raises BadRequest when both a branch and a snapshot are given."""
         if branch is not None and snapshot is not None:
             raise BadRequest("branch and snapshot exclude each other: a snapshot says itself what is read; give one")
         return self._seen(branch, snapshot, schema)
 
     def _seen(self, branch: str | None, at: Reference, schema: SchemaOf) -> tuple[Contract, Snapshot]:
-        """A view of a branch now, or at one of its manifest versions, a commit or a snapshot."""
+        """The schema and the snapshot of a branch now, or at a reference (`at`)."""
         if schema not in (NOW, THEN):
             raise BadRequest(f"schema is {NOW!r} or {THEN!r}, not {schema!r}")
         connection = self._door.connection()
         context, watch, then = connection.context, connection.watch, schema == THEN
         name = self._named(branch)
         if at is None and name == MAIN:
-            # The schema first: one that is accepted meanwhile comes with a newer state, which is noticed.
+            # The schema is read first: a schema accepted meanwhile comes with a newer state, which is noticed.
             captured = watch.captured()
             state = context.manifest.load()
             contract = watch.of(state) if then else watch.of_head(state, captured)
@@ -219,33 +219,33 @@ class Handle(Shown):
         return Snapshot(state, self._context.tables, self._watch.of(state).names())
 
     def _named(self, branch: str | None) -> str:
-        """The branch that is meant: the one that is given, else that of this handle. An empty text names no branch."""
+        """The given branch, or this handle's branch for None. An empty text is not None and names no branch."""
         return self.branch if branch is None else branch
 
     def _under_schema(
         self, branch: str, write: Callable[[Contract, SchemaIs], _Result], base: str | None = None
     ) -> _Result:
-        """Run a write with the schema of its branch; when that changes before its first effect, with the one that is then.
-
-        `base`: the branch that it is made from when there is none of its name.
+        """Run a write with the schema of its branch; when that changes before the first effect, run it again with the new one.
+        `base`: the branch from which the write's branch is created if it does not exist.
         """
         for _ in range(SCHEMA_RESTART_BUDGET):
             name, captured = self._captured(branch, base)
             try:
                 return write(*captured)
             except (SchemaChanged, LanguageError) as error:
-                # What does not fit may fit the schema that a published change has not put into the files yet, or that another
-                # process has given to the branch.
+                # A text that does not fit may fit a newer schema: of a published change whose files are not yet in place, or
+                # one
+                # that another process has applied to the branch.
                 if isinstance(error, LanguageError) and not self._watch.look_again(name):
                     raise
-                # The change holds the lock until its files are in place; a dead one is settled.
+                # A running change holds the lock until its files are in place; an interrupted change is healed.
                 with self._context.locks.hold(name):
                     heal(self._context, holding={name})
                 self._context.manifest.load(name)
         return write(*self._captured(branch, base)[1])
 
     def _captured(self, branch: str, base: str | None) -> tuple[str, tuple[Contract, SchemaIs]]:
-        """The schema a write relies on, and the branch that has it: the one that is written, or that it is made from."""
+        """The branch whose schema a write relies on (the written branch, or `base` if it does not exist), and the schema."""
         if base is None or branch == MAIN:
             return branch, self._watch.captured(branch)
         try:
@@ -259,9 +259,8 @@ class Handle(Shown):
         return self._door.connection().guard is not None
 
     def _allow_write(self, actor: str | None, *needs: Need) -> None:
-        """The one door of everything that writes: refuses a read-only handle, and what the policy of the graph denies.
-
-        `actor`: who asks, None for the actor of this handle. `needs`: what the write has to be allowed.
+        """The check before every write: raises for a read-only handle, and for needs that the graph's policy denies.
+        `actor`: who writes; None for the actor of this handle. `needs`: the permissions that the write requires.
         """
         if self.mode != "rw":
             raise BadRequest('this handle is read-only; open the graph with mode="rw" to write')
@@ -269,7 +268,7 @@ class Handle(Shown):
         settle(self._context, self._watch.original_domain)
 
     def _ask_policy(self, actor: str | None, *needs: Need) -> None:
-        """Raise `Denied` for the first need that the policy of the graph denies; a handle without a policy has none to ask."""
+        """Raise `Denied` for the first need that the policy of the graph denies; without a policy, nothing is denied."""
         guard = self._door.connection().guard
         if guard is not None:
             for need in needs:
@@ -277,5 +276,5 @@ class Handle(Shown):
 
 
 def cache_sizes(handle: Handle) -> tuple[int, int]:
-    """How many values the caches of an open graph hold, and the bytes of those whose size is told."""
+    """The number of values in the caches of an open graph, and the bytes of the values whose size is known."""
     return handle._caches.sizes()

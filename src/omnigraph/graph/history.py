@@ -1,4 +1,4 @@
-"""The verbs about what was: commits, tags, differences, changes of a commit and along a branch."""
+"""The verbs of history: commits, tags, differences, the changes of a commit, and the change feed of a branch."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class History(Handle):
         return compare(self._context, older, newer, wanted, limit, behind=token, schema=steps)
 
     def _schema_steps(self, before: ManifestState, after: ManifestState, wanted: Filter) -> tuple[Step, ...]:
-        """What differs between the schemas that two states were written under."""
+        """The steps from the schema of one state to the schema of another."""
         if before.schema_hash == after.schema_hash:
             return ()
         from omnigraph.evolution.differences import schema_differences
@@ -226,13 +226,13 @@ class History(Handle):
         identities, wanted = self._watch.identities(), read_filter(kinds, types, ops)
         track = track_of(self._context, identities, self._named(branch), wanted)
         seen = track.start(start) if cursor is None else track.seen(cursor)
-        # What Spark could not begin with is said here, not by a query that dies later.
+        # Invalid arguments are refused here, rather than by a query that fails later.
         track.between(seen, track.head)
         stream = Stream(self._context.root, identities, track.state.branch, wanted, track.cursor(seen), most)
         return stream_frame(spark_session(options=self._spark), stream)
 
     def _start(self, branch: str | None, start: str | None) -> str | None:
-        """A start of the feed with the id of the commit it names; a text that names none is told by the feed."""
+        """The start of a feed with a time or ancestor replaced by a commit id; the feed itself refuses other wrong texts."""
         prefix, colon, named = start.partition(":") if isinstance(start, str) else ("", "", "")
         past = read_past(named) if prefix == "after" and colon else None
         if past is None:
@@ -240,7 +240,7 @@ class History(Handle):
         return f"after:{resolve(self._context.manifest, self._named(branch), named).head}"
 
     def _target(self, target: ReadTarget) -> ManifestState:
-        """The state that a read target names; a branch is meant before anything else of that name."""
+        """The state of a read target; a name that is a branch means the branch."""
         if isinstance(target, Snapshot):
             return target.state
         if isinstance(target, Commit):
@@ -273,7 +273,7 @@ class History(Handle):
 
         self._allow_write(actor, Need(CHANGE, MAIN))
         head = self._target(commit).head
-        # The head of a branch may have moved before a repeat, so a text counts as it was given.
+        # The head of a branch may have moved before a repeated call, so the text as given identifies the request.
         given = self.branch if commit is None else commit if isinstance(commit, str) else head
         asked = once(idempotency_key, "tag", name=name, commit=given)
         return set_tag(self._context, name, head, actor or self.actor, asked)
@@ -297,7 +297,7 @@ class History(Handle):
 
 
 def micros(moment: Moment | None) -> int | None:
-    """A point in time as microseconds since the epoch; a datetime without a zone means UTC."""
+    """A point in time as microseconds since 1970; a datetime without a zone means UTC."""
     if moment is None or (isinstance(moment, int) and not isinstance(moment, bool)):
         return moment
     if not isinstance(moment, datetime):

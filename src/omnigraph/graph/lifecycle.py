@@ -1,7 +1,7 @@
 """Creating and opening a graph.
 
-Creation is one publish like everything else: tables and schema files first, then `__manifest`, whose first version
-holds the genesis commit. Until it is there the folder is not a graph, and a claim tells what a dead creator left.
+Creation is one publish: tables and schema files first, then `__manifest`, whose first version holds the genesis commit. Before
+that the folder is not a graph; a claim file records what the creator has made, in case it dies.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def connect(
     durability: str = PROCESS,
     store: ObjectStore | None = None,
 ) -> CommitContext:
-    """The stores, manifest reader and locks of a graph; touches nothing yet."""
+    """The stores, manifest reader and locks of a graph; accesses no storage yet."""
     if durability not in DURABILITY_MODES:
         raise BadRequest(f"durability is {' or '.join(DURABILITY_MODES)}, not '{durability}'")
     root = Root.parse(uri, storage_options)
@@ -76,12 +76,12 @@ def connect(
 
 
 def create(context: CommitContext, source: str, *, force: bool = False, actor: str | None = None) -> Contract:
-    """Create a graph at a place that holds none. `force` replaces orphaned schema files, never a graph."""
+    """Create a graph at a place without a graph. `force` replaces orphaned schema files, never a graph."""
     catalog = compile_schema(source)
     incarnation = new_incarnation()
     ir = accept_schema(catalog, None, incarnation)
     contract = accept(source, ir, schema_version=1, identity_domain=new_ulid())
-    # A living creator holds the lock; a claim that is met under the lock was left by a dead one.
+    # A living creator holds the lock; a claim found under the lock belongs to a dead creator.
     with context.locks.hold(MAIN) as lock:
         _refuse_existing(context, force)
         context.store.probe_create_if_absent()
@@ -109,8 +109,8 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
 def discard(context: CommitContext) -> None:
     """Remove a graph that the caller has just created and nobody has written to, as if its creator had died.
 
-    The claim comes back first, so that whoever dies in here leaves what the next creator removes. A graph with a commit of its
-    own stays as it is.
+    The claim is written first, so that after a crash in here the next creator removes the rest. A graph with further commits
+    stays as it is.
     """
     with context.locks.hold(MAIN):
         context.manifest.forget(MAIN)
@@ -132,14 +132,14 @@ def discard(context: CommitContext) -> None:
 
 
 def _remove_empty_folders(root: Path) -> None:
-    """Remove the folder of a graph that is gone when nothing but locks and empty folders is left in it."""
+    """Remove the folder of a removed graph if only locks and empty folders are left in it."""
     left = [path for path in root.rglob("*") if path.is_file() and path.relative_to(root).parts[0] != "__locks"]
     if not left:
         shutil.rmtree(root, ignore_errors=True)
 
 
 def _put_new(context: CommitContext, name: str, data: bytes) -> None:
-    """A file of the new graph. One that is there already was put by a creator who does not respect the lock."""
+    """Create a file of the new graph. If it exists, another creator ignored the lock; this raises an error."""
     try:
         context.store.create(name, data)
     except StorageError as error:
@@ -154,7 +154,7 @@ def _overtaken(context: CommitContext) -> AlreadyInitialized:
 
 
 def _has_manifest(store: ObjectStore) -> bool:
-    """Whether there is a graph: a manifest with a version. Its data files alone are what a dead creator left."""
+    """Whether there is a graph: a manifest with a version. Data files without a version were left by a dead creator."""
     return store.exists(f"{MANIFEST_PATH}/_versions")
 
 
@@ -181,7 +181,7 @@ def _refuse_existing(context: CommitContext, force: bool) -> None:
 
 
 def _remove_leftovers(store: ObjectStore) -> None:
-    """What a creator that died had made, as its claim tells, and schema files that belong to no graph."""
+    """Remove what a dead creator made, according to its claim, and schema files without a graph."""
     claim = store.get_or_none(CLAIM)
     if claim is not None:
         for path in (MANIFEST_PATH, *_tables_of(store, _claimed_incarnation(claim))):
@@ -196,7 +196,7 @@ def _claimed_incarnation(claim: bytes) -> str | None:
     try:
         return str(orjson.loads(claim)["incarnation"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        # Its tables stay as garbage: no other graph is ever given the same incarnation.
+        # Its tables stay as garbage, which is harmless: incarnations are unique.
         return None
 
 
@@ -228,7 +228,7 @@ def _create_tables(context: CommitContext, contract: Contract) -> list[TableEntr
 
 
 def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: str | None, schema_hash: str) -> None:
-    """The first manifest version: every table and the genesis commit, which has no parent."""
+    """Create the first manifest version: all tables, and the genesis commit, which has no parent."""
     genesis = Lineage(id=new_ulid(), created_at=now_micros(), kind="init", actor=actor)
     first = [row for entry in entries for row in (rows.table_row(entry), rows.version_row(entry))]
     first.append(rows.commit_row(genesis, branch=MAIN, parent=None))
@@ -245,7 +245,7 @@ def _create_manifest(context: CommitContext, entries: list[TableEntry], actor: s
 
 
 def open_for_writing(context: CommitContext) -> Contract:
-    """Read-write: stamp check, migration of main, schema-state recovery, sidecars, then the state."""
+    """Open read-write: check the format, migrate main, heal sidecars and schema files, then read the contract."""
     refuse_missing(context)
     stamp = _stamp(context)
     context.store.probe_create_if_absent()
@@ -254,7 +254,7 @@ def open_for_writing(context: CommitContext) -> Contract:
             migrated(context, MAIN)
     if context.store.exists(CLAIM):
         _refuse_restoring(context)
-        # The creator died right after the manifest: the graph is whole.
+        # The creator died directly after writing the manifest: the graph is complete.
         context.store.delete(CLAIM)
     heal(context)
     try:
@@ -262,14 +262,14 @@ def open_for_writing(context: CommitContext) -> Contract:
     except SchemaContractError:
         if not list_sidecars(context.store):
             raise
-    # A schema change of a live writer may be putting its files in place: it holds the lock until they are.
+    # A live writer that is putting schema files in place holds the lock until it is done.
     with context.locks.hold(MAIN):
         heal(context, holding={MAIN})
         return checked_contract(context)
 
 
 def _refuse_restoring(context: CommitContext) -> None:
-    """A graph that is being restored is not whole before its last file is there."""
+    """Raise GraphNotFound for a graph whose restore is not complete."""
     if b'"restore"' in (context.store.get_or_none(CLAIM) or b""):
         raise GraphNotFound(
             f"{context.root.uri} holds a graph whose restore is not finished or was interrupted; run `omnigraph restore` again",
@@ -278,17 +278,17 @@ def _refuse_restoring(context: CommitContext) -> None:
 
 
 def _stamp(context: CommitContext) -> int:
-    """The format of main. A manifest that can not be read may have been torn by a power failure."""
+    """The format of main. A manifest that can not be read may have been torn by a power failure; it is read under the lock."""
     try:
         return context.manifest.load().stamp
     except StorageError:
-        # Under the lock: another process may be putting a whole version in the place of the torn one.
+        # Under the lock, since another process may be replacing the torn version.
         with context.locks.hold(MAIN):
             return fresh_state(context, MAIN).stamp
 
 
 def open_for_reading(context: CommitContext) -> Contract:
-    """Read-only: stamp check and state; nothing is written, deleted or recovered."""
+    """Open read-only: check the format and read the contract; nothing is written, deleted or recovered."""
     refuse_missing(context)
     context.manifest.load()
     for sidecar in readable_sidecars(context.store):
@@ -304,7 +304,7 @@ def checked_contract(context: CommitContext) -> Contract:
 
 
 def refuse_missing(context: CommitContext) -> None:
-    """Refuse a place that holds no whole graph, and say what it holds."""
+    """Raise GraphNotFound for a place without a complete graph; the message says what is there."""
     store, uri = context.store, context.root.uri
     if _has_manifest(store):
         return
@@ -324,7 +324,7 @@ def refuse_missing(context: CommitContext) -> None:
 
 
 def readable_sidecars(store: ObjectStore) -> list[Sidecar]:
-    """A reader is not stopped by a record that it can not understand: it neither heals nor deletes any."""
+    """The sidecars that can be read. Unreadable ones do not stop a reader, which neither heals nor deletes them."""
     found = []
     for operation_id in list_sidecars(store):
         try:
@@ -337,7 +337,7 @@ def readable_sidecars(store: ObjectStore) -> list[Sidecar]:
 
 
 def _refuse_unpromoted_schema(context: CommitContext, sidecar: Sidecar) -> None:
-    """A pending schema change is readable only when the live schema files are those the manifest names."""
+    """Raise RecoveryRequired for a pending schema change, unless it is published and its schema files are in place."""
     if not sidecar.moves_schema_files:
         return
     published = sidecar.published or context.manifest.find_commit(sidecar.branch, sidecar.commit.id) is not None

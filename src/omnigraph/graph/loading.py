@@ -23,7 +23,7 @@ Engine = Literal["auto", "local", "spark"]
 
 
 def edges_again_text(types: Sequence[str]) -> str:
-    """What is said when edges without a key seem to have been loaded before."""
+    """The warning when edges without a key seem to have been loaded twice."""
     named = ", ".join(types)
     return (
         f"edges of {named} were there already between the same nodes and are there twice now: without a key every load adds new "
@@ -157,9 +157,9 @@ class Loading(Handle):
         return self.load(data, mode, branch=branch, base=self._named(base), **options)
 
     def _needs_of_load(self, branch: str, base: str | None) -> list[Need]:
-        """What a load has to be allowed: changing its branch and, when it makes that, making it."""
+        """The permissions that a load needs: to change its branch and, if the load creates it, to create it."""
         needs = [Need(CHANGE, branch)]
-        # The branch is looked up only where somebody asks for permission.
+        # The branch is looked up only when there is a policy to check.
         if base is not None and branch != MAIN and self._is_guarded and read_ref(self._context.store, branch) is None:
             needs.insert(0, Need(BRANCH_CREATE, base, branch))
         return needs

@@ -1,4 +1,4 @@
-"""Merging branches, taking a commit back, and applying one elsewhere."""
+"""The verbs merge, rebase, revert and cherry-pick."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class Accepted:
-    """The schemas of the states of one merge; that of the target is the one the merge was started under."""
+    """The schemas of the states of one merge; the target has the schema with which the merge was started."""
 
     def __init__(self, watch: SchemaWatch, contract: Contract, named: SchemaIs) -> None:
         self._watch = watch
@@ -44,7 +44,7 @@ class Accepted:
         if state.schema_hash == self._named.schema_hash:
             return self._contract
         if state.branch == MAIN:
-            # The text of main's schema lies in its files until another one takes its place.
+            # The source text of main's current schema is in its files.
             newest = self._watch.captured()[0]
             if newest.ir_hash == state.schema_hash:
                 return newest
@@ -55,15 +55,15 @@ class Accepted:
         return self._of(state).ir
 
     def source_of(self, state: ManifestState) -> str:
-        """Its text."""
+        """The source text of the schema of a state."""
         return self._of(state).source
 
     def files_of(self, state: ManifestState) -> SchemaFiles:
-        """Its files."""
+        """The schema files of a state."""
         return self._of(state).files()
 
     def accepted(self, source: str, ir: SchemaIR, before: ManifestState) -> SchemaFiles:
-        """The files of a schema that follows that of a state."""
+        """The files of a new schema that follows the schema of the state `before`."""
         known = self._of(before)
         version = known.schema_version + 1
         return accept(source, ir, schema_version=version, identity_domain=known.identity_domain).files()
@@ -74,7 +74,7 @@ def _text(given: str | Path | None) -> str | None:
 
 
 class Asked(TypedDict, total=False):
-    """What `merge`, `rebase`, `revert` and `cherry_pick` take alike; `_DECISIONS` has the defaults and the meanings."""
+    """The common options of `merge`, `rebase`, `revert` and `cherry_pick`; `_DECISIONS` has defaults and meanings."""
 
     actor: str | None
     message: str | None
@@ -199,7 +199,7 @@ class Merging(Handle):
         return self._under_schema(self._named(onto), attempt)
 
     def _check(self, asked: Asked, *needs: Need) -> None:
-        """Refuse what can not be asked, before anything is looked at; `needs`: what a write has to be allowed."""
+        """Check the options before anything is read; `needs`: the permissions that the write requires."""
         if unknown := sorted(asked.keys() - Asked.__annotations__.keys()):
             raise TypeError(f"unexpected keyword argument '{unknown[0]}'")
         if not asked.get("dry_run"):
@@ -207,12 +207,12 @@ class Merging(Handle):
         refuse_unknown_engine(asked.get("engine", "auto"))
 
     def _merging(self, asked: Asked, schema: SchemaIs, target: str) -> Options:
-        """The options of a merge, which takes the schema of its source over like its rows; a text is a change of its own."""
+        """The options of a merge, which merges schemas like rows; a given schema text is a change that needs permission."""
         options = self._options(asked, schema)
         return options if options.schema is None else self._picking(asked, schema, target)
 
     def _picking(self, asked: Asked, schema: SchemaIs, target: str) -> Options:
-        """The options of what may change rows: where it would change the schema too, that has to be allowed as well."""
+        """The options of a verb that needs the additional permission SCHEMA_APPLY if it would change the schema too."""
         need = Need(SCHEMA_APPLY, None, target)
         return replace(self._options(asked, schema), allow_schema=lambda: self._ask_policy(asked.get("actor"), need))
 
@@ -238,13 +238,13 @@ class Merging(Handle):
         )
 
     def _habit(self) -> bool:
-        """Whether the settings of the graph have changes to different properties of one entity combined."""
+        """Whether the setting `merge.level` combines changes to different properties of one entity."""
         return read_config(self._context.store)[MERGE_LEVEL] == PROPERTY_LEVEL
 
     def _without_source(self, source: str, into: str, result: MergeResult) -> MergeResult:
-        """Remove the source of a merge that is done. That it can not be removed does not undo the merge.
-
-        Only what was merged may go: the source may have moved on, and a repeated request may find another branch of its name.
+        """Delete the source branch of a finished merge; a failure does not undo the merge and is reported in `stats`.
+        Only the merged state may be deleted: the source may have moved on, or a repeated request may find a new branch of its
+        name.
         """
         try:
             if source == self.branch and source != MAIN:
@@ -258,7 +258,7 @@ class Merging(Handle):
         return replace(result, stats={**result.stats, "branch_deleted": True})
 
     def _merged_head(self, source: str, into: str, result: MergeResult) -> str | None:
-        """The commit of the source that the target has now."""
+        """The commit of the source that was merged into the target."""
         if result.commit is not None:
             return result.commit.merged_parent
         head = self._context.manifest.load(source).head

@@ -1,4 +1,4 @@
-"""What stands around some nodes: the nodes and edges that a picture shows, and no more of them than it can."""
+"""The neighbourhood of some nodes: the nodes and edges that a picture shows, bounded in number."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from omnigraph.language.source import did_you_mean, nearest_name
 from omnigraph.query.scan.entities import Entities, open_edges, open_nodes
 from omnigraph.values.render import plain
 
-#: Edges that are looked at for each node of the picture; a node with millions of them must not be read to its end.
+#: The most edges that are read for each node of the picture, since a node may have millions.
 EDGES_FOR_EACH = 20
 _LONGEST_DETAIL = 120
 
 
 @dataclass
 class Neighbourhood:
-    """Nodes by type, and the edges between them, growing until `limit` nodes are there."""
+    """Nodes by type and the edges between them; it grows up to `limit` nodes."""
 
     catalog: Catalog
     view: Snapshot
@@ -38,7 +38,7 @@ class Neighbourhood:
         return sum(map(len, self.ids.values()))
 
     def start(self, type_name: str, node_id: str | None) -> None:
-        """Begin with one node, or with the first ones of a type."""
+        """Begin with one node, or with the first nodes of a type."""
         if type_name not in self.catalog.nodes:
             raise NotFound(
                 f"the schema has no node type '{type_name}'{did_you_mean(nearest_name(type_name, self.catalog.nodes))}"
@@ -58,7 +58,7 @@ class Neighbourhood:
                 return
 
     def grow(self) -> None:
-        """Follow all edges of the nodes that are there, one step."""
+        """Add the nodes one step away from the present nodes, with their edges."""
         known = {name: list(ids) for name, ids in self.ids.items()}
         for edge in self.catalog.edges.values():
             for end, type_name in (("src", edge.from_type), ("dst", edge.to_type)):
@@ -66,7 +66,7 @@ class Neighbourhood:
                     self._follow(edge, end, known[type_name], grows=True)
 
     def join(self) -> None:
-        """Add the edges between nodes that are there."""
+        """Add the edges between the present nodes."""
         for edge in self.catalog.edges.values():
             if self.ids.get(edge.from_type) and self.ids.get(edge.to_type):
                 self._follow(edge, "src", list(self.ids[edge.from_type]), grows=False)
@@ -88,7 +88,7 @@ class Neighbourhood:
         return open_nodes(self.view, self.catalog, name)
 
     def _add(self, type_name: str, node_id: str) -> bool:
-        """Whether a node is in the picture now."""
+        """Add a node; returns whether it is in the picture, which it is not when the limit is reached."""
         ids = self.ids.setdefault(type_name, {})
         if node_id in ids:
             return True

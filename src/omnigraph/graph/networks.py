@@ -1,4 +1,4 @@
-"""Part of a graph as a graph of NetworkX (extra `networkx`)."""
+"""Conversion of a part of a graph to NetworkX (extra `networkx`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which nodes and edges: of some types, or what a query returns; and how many there may be."""
+    """The selected nodes and edges: of some types, or the result of a query; `limit` bounds their number."""
 
     types: Sequence[str] | None
     edges: Sequence[str] | None
@@ -68,7 +68,7 @@ def to_networkx(graph: Querying, wanted: Wanted, branch: str | None, snapshot: R
 
 
 def networkx_module() -> Any:
-    """NetworkX; BadRequest when it is not installed."""
+    """The module NetworkX; raises BadRequest when it is not installed."""
     try:
         import networkx
     except ImportError as error:
@@ -115,7 +115,7 @@ def _rows(entities: Entities, ids: list[str]) -> Iterator[tuple[tuple[str, ...],
 
 
 def _add_objects(made: nx.MultiDiGraph[Any], rows: Iterable[Mapping[str, Any]], catalog: Catalog) -> None:
-    """Add the nodes and edges of a result; the ends of an edge become nodes too, without attributes if nothing returns them."""
+    """Add the nodes and edges of a result; ends of edges that the result lacks become nodes without attributes."""
     edges: list[Mapping[str, Any]] = []
     for row in rows:
         for column, value in row.items():

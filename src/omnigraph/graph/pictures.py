@@ -1,4 +1,4 @@
-"""Pictures of a graph: of its schema, or of some nodes and what stands around them."""
+"""Pictures of a graph: of its schema, or of some nodes and their neighbourhood."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Pictures(Handle):
 
         At most `limit` nodes are drawn; `is_complete` says whether those are all.
         """
-        # Only those who draw need to load what draws.
+        # Imported here, because only drawing needs it.
         from omnigraph.drawing.picture import Picture
 
         if id is not None and type is None:

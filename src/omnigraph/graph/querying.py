@@ -1,4 +1,4 @@
-"""The verbs that read by queries: rows, a Spark data frame, how a query is answered, one entity, one blob, a network."""
+"""The verbs that read: a query as rows or as a Spark data frame, explain, one entity, one blob, a NetworkX graph."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Querying(Handle):
         return frame_on_spark(compiled, run, Place(self._context.root, self._spark))
 
     def _on_spark_or_here(self, compiled: CompiledQuery, run: Run, engine: str) -> Result:
-        """The answer of Spark, when it is asked for or the local engine could not hold the rows."""
+        """The result of Spark if it is requested, or with "auto" if the plan exceeds the memory limit; else of this process."""
         from omnigraph.query_spark.estimate import exceeds_memory
         from omnigraph.query_spark.execute import Place, answer_on_spark
 

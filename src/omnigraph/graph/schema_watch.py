@@ -1,7 +1,6 @@
-"""The schemas of an open graph. A schema belongs to a state: that of main lies in three files, every one in the archive.
-
-Main's is followed by a cheap probe of the three files, and checked in full only when one changed. That of any other state is
-the one its fence row names; what is archived under a hash never changes, so it is read once.
+"""The schemas of an open graph. Each state has a schema: main's current schema is in three files, all are in the archive.
+The three files are probed cheaply, and checked in full only when one changed. The schema of any other state is named by its
+fence row; an archived schema never changes, so it is read once.
 """
 
 from __future__ import annotations
@@ -24,29 +23,28 @@ class SchemaWatch:
     def __init__(self, context: CommitContext, contract: Contract) -> None:
         self._context = context
         self._contract = contract
-        #: What the manifest called the schema when the contract was read.
+        #: The schema hash in the manifest when the contract was read.
         self._named: str | None = None
         self._seen: tuple[str | None, ...] | None = None
         self._archived: dict[str, Contract] = {}
         self._lock = threading.Lock()
 
     def identities(self) -> tuple[str, ...]:
-        """Which graph this is, then which it was before it was moved or copied.
-
-        No request is made unless it was not written since then.
+        """The identity of this graph, then its identities before it was moved or copied.
+        Storage is read only when nothing was written since a move or copy.
         """
         return self._context.place.identities(self._contract.identity_domain)
 
     @property
     def original_domain(self) -> str:
-        """Which graph this is or was copied from, as its schema files said when it was opened."""
+        """The identity domain in the schema files at opening: of this graph, or of the graph from which it was copied."""
         return self._contract.identity_domain
 
     def captured(self, branch: str = MAIN) -> tuple[Contract, SchemaIs]:
-        """The schema of a branch, and the requirement of a write that relies on it.
-
-        That of main is the accepted schema now; raises when the files on disk contradict each other or belong to another graph.
-        That of another branch is the one this process has seen last: a write that relies on an older one is told so.
+        """The schema of a branch, and the requirement for a write that relies on it.
+        For main it is the accepted schema now; raises when the files on disk contradict each other or belong to another
+        graph. For
+        another branch it is the schema that this process has seen last; a write that relies on an outdated schema is refused.
         """
         if branch != MAIN:
             state = self._context.manifest.last_seen(branch).state
@@ -63,7 +61,7 @@ class SchemaWatch:
             return self._contract, SchemaIs(self._named)
 
     def _read(self) -> tuple[Contract, str | None] | None:
-        """The contract on disk and what the manifest calls it; None while a change is between its publish and its end."""
+        """The contract on disk and the manifest's hash of it; None while a schema change is published but not complete."""
         try:
             contract = checked_contract(self._context)
             named = self._context.manifest.last_seen().state.schema_hash
@@ -73,12 +71,12 @@ class SchemaWatch:
             pass
         if self.is_changing():
             return None
-        # It may have been completed between one look and the next. What still differs, somebody has put there.
+        # The change may have been completed between the two reads. Files that still differ were put there by someone else.
         contract = checked_contract(self._context)
         return contract, self._context.manifest.last_seen().state.schema_hash
 
     def is_changing(self) -> bool:
-        """Whether a change of main's schema is under way, or died on its way."""
+        """Whether a change of main's schema is running or was interrupted."""
         return any(sidecar.moves_schema_files for sidecar in readable_sidecars(self._context.store))
 
     def of(self, state: ManifestState) -> Contract:
@@ -91,7 +89,7 @@ class SchemaWatch:
             return known
         store = self._context.store
         if state.schema_hash is None:
-            # A graph of an older format, which does not say so until its first schema change.
+            # A graph of an older format, whose states do not name a schema before its first schema change.
             if self._context.manifest.last_seen().state.schema_hash is None:
                 return contract
             known = read_first(store, state, contract.identity_domain)
@@ -102,14 +100,14 @@ class SchemaWatch:
         return known
 
     def of_head(self, state: ManifestState, captured: tuple[Contract, SchemaIs]) -> Contract:
-        """The schema to read main's newest state with. It is ahead of the files for as long as a change takes to promote them."""
+        """The schema of main's newest state, which may be ahead of the files while a change puts them in place."""
         contract, named = captured
         if state.schema_hash in (contract.ir_hash, named.schema_hash) or not self.is_changing():
             return contract
         return self.of(state)
 
     def of_today(self, state: ManifestState) -> Contract:
-        """The schema that the branch of a state has now; of a branch that is gone the one of the state."""
+        """The current schema of the branch of a state; the schema of the state itself if the branch is gone."""
         if state.branch == MAIN:
             return self.captured()[0]
         try:
@@ -119,7 +117,7 @@ class SchemaWatch:
         return self.of(head if head.incarnation == state.incarnation else state)
 
     def look_again(self, branch: str) -> bool:
-        """Read the state of a branch; whether its schema is another one than was seen last. Of main the files say it."""
+        """Read the state of a branch again; returns whether its schema changed (for main: whether a change is running)."""
         if branch == MAIN:
             return self.is_changing()
         before = self._context.manifest.last_seen(branch).state.schema_hash

@@ -31,8 +31,7 @@ _WAYS = "write 2026-11-16T13:10:00Z, or `2 days ago` with seconds, minutes, hour
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A state of the past: what to start from, as it was at a moment (microseconds since 1970), and how many first parents back.
-
+    """A reference by time or ancestor: a start, a moment (microseconds since 1970), and the number of first parents back.
     `name`: a branch, a tag or a commit; empty for the branch that is being read.
     """
 
@@ -42,7 +41,7 @@ class Past:
 
 
 def read_past(text: str, now: datetime | None = None) -> Past | None:
-    """What a text says by time or by ancestor; None for one that says neither. A time without a zone is in UTC."""
+    """The time or ancestor that a text names; None when it names neither. A time without a zone is in UTC."""
     if _TIME.fullmatch(text) is not None:
         return Past("", _moment(text, text), 0)
     parts = _PARTS.fullmatch(text)
@@ -80,7 +79,7 @@ def _moment(when: str, text: str) -> int:
         raise BadRequest(f"'{text}' names no snapshot: '{when}' is not a time; {_WAYS}") from None
 
 
-# More digits than any version has are no version either, and Python refuses to read very many.
+# Bounded digits: no version has more, and Python refuses to convert very many.
 _VERSION = re.compile(r"(?P<version>-?[0-9]{1,20})")
 _SNAPSHOT_ID = re.compile(r"manifest:(?P<branch>.+):v(?P<version>[0-9]{1,20})")
 
@@ -163,7 +162,7 @@ Reference = Snapshot | str | int | datetime | None
 
 
 def resolve(manifest: Manifest, branch: str, reference: str | int | datetime | None) -> ManifestState:
-    """The state that a caller names: nothing (the branch now), a commit id, a tag, a branch, a manifest version, a snapshot id, a
+    """The state of a reference: None (the branch now), a commit id, a tag, a branch, a manifest version, a snapshot id, a
     time, or an ancestor of one of them.
     """
     found = named_state(manifest, branch, reference)
@@ -176,10 +175,10 @@ def resolve(manifest: Manifest, branch: str, reference: str | int | datetime | N
 
 
 def named_state(manifest: Manifest, branch: str, reference: str | int | datetime | None) -> ManifestState | None:
-    """The state that a caller names; None for a text that can not name one and is neither a tag nor a branch.
-
-    In this order: a manifest version, a snapshot id, a commit id, a name, a time or ancestor. A name that is both a tag and a
-    branch is refused.
+    """The state of a reference; None for a text that names no state.
+    Tried in this order: a manifest version, a snapshot id, a commit id, a tag or branch, a time or ancestor. A name that is
+    both a
+    tag and a branch is refused.
     """
     if reference is None:
         return manifest.load(branch)
@@ -200,14 +199,14 @@ def named_state(manifest: Manifest, branch: str, reference: str | int | datetime
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What a name stands for: a branch, or a commit."""
+    """The meaning of a name: a branch or a commit."""
 
     branch: str | None = None
     commit: str | None = None
 
 
 def _named(manifest: Manifest, name: str) -> _Start | None:
-    """What a tag or a branch of this name stands for; None when there is neither."""
+    """The branch of this name, or the commit of the tag of this name; None when there is neither."""
     tagged = manifest.load(MAIN).tags.get(name)
     is_branch = name == MAIN or read_ref(manifest.store, name) is not None
     if tagged is not None and is_branch:
@@ -223,7 +222,7 @@ def _commit(manifest: Manifest, start: _Start, branch: str) -> Commit:
 
 
 def _state_in(manifest: Manifest, branch: str, past: Past, text: str) -> ManifestState:
-    """The state that a time, an ancestor or both name, along first parents: what a branch was, not what was merged into it."""
+    """The state of a time, an ancestor or both. First parents are followed, so commits merged into a branch are skipped."""
     start = _Start(branch=branch) if not past.name else _named(manifest, past.name)
     if start is None and is_ulid(past.name):
         start = _Start(commit=past.name)
@@ -251,7 +250,7 @@ def _state_in(manifest: Manifest, branch: str, past: Past, text: str) -> Manifes
 
 
 def _known_with(manifest: Manifest, commit: Commit, branch: str) -> Mapping[str, Commit]:
-    """The commits of a manifest that has this one."""
+    """The commits of the first manifest that contains this commit."""
     for name in (branch, MAIN, commit.branch):
         with suppress(BranchNotFound):
             known = manifest.commits(name)

@@ -1,4 +1,4 @@
-"""Queries and schemas as callers give them, and the compiled queries that handles keep."""
+"""The source arguments of queries and schemas, and the cache of compiled queries."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from omnigraph.language.query.compile import NOTHING_GIVEN, CompiledQuery, compi
 from omnigraph.language.query.nameless import Given, given_parameters, is_nameless
 from omnigraph.watching import span
 
-#: How many compiled queries one handle keeps.
+#: How many compiled queries a handle caches.
 CACHED_QUERIES = 512
-#: A query that holds a longer list is not kept: the next call has another one.
+#: A query with a longer list literal is not cached, since the next call would have a different list.
 LONGEST_KEPT = 64
 
-#: Source, name, accepted schema, and the parameters by which a query without a name was compiled.
+#: Source, name, hash of the schema, and the types of parameters by which a query without a name was compiled.
 _Key: TypeAlias = tuple[str, str | None, str, tuple[tuple[str, Given], ...]]
 
 
 def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | None]:
-    """A text, or the text of a file and the name of the file. One line without a brace that ends in `suffix` is a path."""
+    """The text of a source and its file name (None for a text). A single line that ends in `suffix`, without `{`, is a path."""
     if isinstance(source, str) and _is_text(source.strip(), suffix):
         return source, None
     if not isinstance(source, str | os.PathLike):
@@ -44,7 +44,7 @@ def read_source(source: str | Path, suffix: str = ".gq") -> tuple[str, str | Non
 
 
 def require_named(name: object, params: object) -> None:
-    """Raise unless these can be the name of a query and its parameters: a mapping in the place of the name is easily given."""
+    """Raise BadRequest unless the name is a text and the parameters a mapping; they are easily confused."""
     if name is not None and not isinstance(name, str):
         hint = "; parameters come behind it, as params={…}" if isinstance(name, Mapping) else ""
         raise BadRequest(f"the name of a query is a text, not a {type(name).__name__}{hint}")
@@ -61,7 +61,7 @@ def id_column(ids: Sequence[object]) -> pa.Array:
 
 
 def _is_text(source: str, suffix: str) -> bool:
-    """Whether a source is no path. A comment is none, whatever it ends in: `//other.pg` would be one for the system."""
+    """Whether a source is a text and not a path. A comment such as `//other.pg` is a text."""
     return not source.endswith(suffix) or "{" in source or "\n" in source or source.startswith("//")
 
 
@@ -81,7 +81,7 @@ class CompiledQueries:
         known = self._find((text, name, contract.ir_hash, ()))
         if known is not None:
             return known
-        # Only a query without a name looks at them; whether it is one is known when it is compiled.
+        # Only a query without a head uses the types of parameters.
         given = given_parameters(params) if params and is_nameless(text) else NOTHING_GIVEN
         key = (text, name, contract.ir_hash, tuple(given.items()))
         known = self._find(key) if given else None

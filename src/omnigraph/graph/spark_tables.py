@@ -125,7 +125,7 @@ class SparkTables(Handle):
             raise BadRequest(
                 "`stream_load` takes a stream, such as spark.readStream…load(); give a data frame to `load`"
             )
-        # What the sink could not work with is said here, not by a query that dies later.
+        # Invalid arguments are refused here, rather than by a query that fails later.
         from pyspark_omnigraph.target import target_of
 
         said = {
@@ -155,7 +155,7 @@ def _type_keys(contract: Contract) -> list[str]:
 
 
 def source_table(root: Root, contract: Contract, shown: Snapshot, type_key: str) -> SourceTable:
-    """The table of a type, such as `node:Person`, at one snapshot, as Spark's tasks open it."""
+    """The description of a type's table at one snapshot, with which Spark's tasks open it."""
     from omnigraph.query.scan.entities import stored_columns
     from omnigraph.spark.source import SourceTable
     from omnigraph.values.columns import arrow_type
@@ -180,13 +180,13 @@ def source_table(root: Root, contract: Contract, shown: Snapshot, type_key: str)
     return SourceTable(root, entry.location, entry.version, found)
 
 
-#: Columns that these frames give a meaning of their own; a property of such a name is left out.
+#: The built-in columns of these frames; a property of such a name is left out.
 _VERTEX = ("id", "type")
 _EDGE = ("src", "dst", "relationship", "id")
 
 
 def vertices_of(spark: SparkSession, nodes: Mapping[str, DataFrame], qualified: bool) -> DataFrame:
-    """The nodes of all types: `id`, `type`, and every property that some type has."""
+    """The nodes of all types: `id`, `type`, and the properties of all types."""
     from pyspark.sql import functions as f
 
     texts = _of_several_types(nodes)
@@ -202,9 +202,8 @@ def vertices_of(spark: SparkSession, nodes: Mapping[str, DataFrame], qualified: 
 def edges_of(
     spark: SparkSession, edges: Mapping[str, DataFrame], ends: Mapping[str, tuple[str, str]], qualified: bool
 ) -> DataFrame:
-    """The edges of all types: `src`, `dst`, `relationship`, `id`, and every property that some type has.
-
-    `ends`: the types of the nodes that an edge type leads from and to.
+    """The edges of all types: `src`, `dst`, `relationship`, `id`, and the properties of all types.
+    `ends`: the two node types of each edge type.
     """
     from pyspark.sql import functions as f
 
@@ -223,7 +222,7 @@ def edges_of(
 
 
 def refuse_shared_ids(nodes: Mapping[str, DataFrame]) -> None:
-    """Refuse nodes of two types with one id: they would become one vertex."""
+    """Raise BadRequest for two nodes of different types with the same id, which would become one vertex."""
     from pyspark.sql import functions as f
 
     if len(nodes) < 2:
@@ -248,7 +247,7 @@ def _rest(frame: DataFrame, fixed: tuple[str, ...], texts: frozenset[str]) -> li
 
 
 def _of_several_types(frames: Mapping[str, DataFrame]) -> frozenset[str]:
-    """The columns that have another type in another frame."""
+    """The columns that have different types in different frames."""
     kinds: dict[str, set[str]] = {}
     for frame in frames.values():
         for name, kind in frame.dtypes:

@@ -1,4 +1,4 @@
-"""Stored queries: texts that are called by the name of a query in them."""
+"""Stored queries, which are called by name."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from omnigraph.language.query.parser import parse_query_file
 
 @dataclass(frozen=True)
 class StoredQuery:
-    """A query that is called by name: the text it stands in, and its declaration."""
+    """A stored query: the text that contains it, and its declaration."""
 
     source: str
     query: Query
 
 
 def read_stored(places: Sequence[str], graph: Graph) -> dict[str, StoredQuery]:
-    """The queries of files, and of the `.gq` files of folders; each must fit the schema."""
+    """The queries, by name, of files and of the `.gq` files of folders; each must fit the graph's schema."""
     found: dict[str, StoredQuery] = {}
     catalog = graph.contract().catalog
     for path in _query_files(places):

@@ -1,8 +1,7 @@
-"""`omnigraph.upgrade(uri)`: every branch of a graph of an older format, in the current one.
-
-The steps are those of `commit/migrations`, which opening a graph and writing to a branch take too; here they are taken for all
-branches at once. Each branch moves by one atomic step of its own, so a graph that is partly upgraded is readable and
-writable, and another run, or another process at the same time, goes on with the branches that are left.
+"""`omnigraph.upgrade(uri)`: migrates every branch of a graph to the current format.
+The steps are in `commit/migrations`; opening a graph and writing to a branch run them too, here they run for all branches. Each
+branch is migrated by one atomic step, so a partly upgraded graph is readable and writable, and another run, or another process
+at the same time, continues with the remaining branches.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def upgrade(
     contract = open_for_writing(context)
     settle(context, contract.identity_domain)
     left, moved = plan, dict(plan.branches)
-    # A branch that is made of an older one while this runs is older too.
+    # Repeated, because a branch created from an old branch meanwhile has the old format too.
     while left.needed:
         for branch in left.branches:
             _move(context, branch)
@@ -92,14 +91,14 @@ def upgrade(
 
 
 def _plan(context: CommitContext) -> UpgradeReport:
-    """What is to do now. Every branch is read, which refuses a format, and an old history, that can not be read."""
+    """The upgrade report before any change. Every branch is read, which raises for formats that can not be read."""
     main = context.manifest.load().stamp
     refs = list_refs(context.store)
     removed = stale_runs(refs) if main == MIN_SUPPORTED else []
     stamps = {MAIN: main}
     for ref in refs:
         if ref.name not in removed:
-            with suppress(BranchNotFound):  # deleted since it was listed
+            with suppress(BranchNotFound):  # the branch was deleted after it was listed
                 stamps[ref.name] = context.manifest.load(ref.name).stamp
     older = {name: stamp for name, stamp in stamps.items() if stamp < CURRENT}
     return UpgradeReport(
@@ -113,6 +112,6 @@ def _plan(context: CommitContext) -> UpgradeReport:
 
 
 def _move(context: CommitContext, branch: str) -> None:
-    """One branch to the current format, under its lock; nothing is to do when it is gone or another process was faster."""
+    """Migrate one branch under its lock; nothing happens when it is gone or was migrated by another process."""
     with context.locks.hold(branch), suppress(BranchNotFound):
         migrated(context, branch)

@@ -1,7 +1,5 @@
-"""`omnigraph.verify(uri)` and `Graph.verify`: looking for damage, also in a graph that can not be opened any more.
-
-The graph is looked at through stores and a Lance session of its own, so that nothing that this process remembers hides what
-has become of a file.
+"""`omnigraph.verify(uri)` and `Graph.verify`: finding damage, also in a graph that can not be opened any more.
+Separate stores and a separate Lance session are used, so that this process's caches do not hide damaged files.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ def verify_graph(
     progress: UpkeepProgress | None,
     options: SparkOptions,
 ) -> VerifyReport:
-    """Verify through a context that nobody else uses; with `repair` repair what can be repaired, then verify again."""
+    """Verify through an unshared context; with `repair`, repair what can be repaired, then verify again."""
     from omnigraph.maintenance import verify as verification
     from omnigraph.maintenance.verify_repair import plan_repair, restore, shown
     from omnigraph.maintenance.workplace import Workplace
@@ -94,7 +92,7 @@ class _Schemas:
         self._known: dict[str, Contract] = {}
 
     def of(self, state: ManifestState) -> Catalog:
-        """The schema a state was written under, from the archive; the present files where the state does not name one."""
+        """The schema of a state, from the archive; a state that names no schema gets the first fitting archived schema."""
         name = state.schema_hash or ""
         if name not in self._known:
             store = self._context.store
@@ -105,7 +103,7 @@ class _Schemas:
         return self._known[name].catalog
 
     def damages(self) -> list[Damage]:
-        """Whether the three schema files agree with each other, with the manifest, and archived ones with their names."""
+        """The damages of schema files, compared with each other and the manifest; archived files compared with their names."""
         from omnigraph.maintenance.verify_report import Damage, DamageKind, attempted
         from omnigraph.maintenance.verify_states import RESTORE
 

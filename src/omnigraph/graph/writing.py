@@ -1,4 +1,4 @@
-"""The verbs that write by queries: one mutation, a mutation that is tried again, several queries as one commit."""
+"""The verbs that write by queries: one mutation, a retried mutation, several queries as one commit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Given = Source | tuple[Source] | tuple[Source, str | None] | tuple[Source, str |
 
 _Done = TypeVar("_Done")
 
-#: How often `retrying` calls its function at most, and the bounds of its waits in seconds.
+#: The most calls of `retrying`, and the bounds of its waits in seconds.
 RETRIES = 20
 SHORTEST_WAIT = 0.005
 LONGEST_WAIT = 0.5
@@ -107,7 +107,7 @@ class Writing(Handle):
         anew, at most `attempts` times in all; the last conflict is raised. `work` makes one mutation, and should have no other
         effects.
         """
-        # What `work` writes is checked when it does.
+        # The permissions are checked when `work` writes.
         self._allow_write(None)
         if not callable(work):
             raise BadRequest(f"retrying calls a function with a handle, and {work!r} is none")
@@ -121,7 +121,7 @@ class Writing(Handle):
             except _SETTLED_BY_REPEATING:
                 if number == attempts:
                     raise
-            # Random and growing, so that writers who met once do not meet again.
+            # Random, growing waits, so that competing writers spread out.
             time.sleep(random.uniform(0, min(LONGEST_WAIT, SHORTEST_WAIT * 2**number)))
         raise AssertionError("the last attempt has returned or raised")
 
@@ -192,7 +192,7 @@ class Writing(Handle):
         return self._under_schema(self._named(branch), attempt)
 
     def _write_request(self, contract: Contract, accepted: SchemaIs, branch: str | None, **options: Any) -> Request:
-        """What a write is asked for beside its mutations; `options` are fields of the request."""
+        """The request of a write without its mutations; `options` are further fields of the request."""
         from omnigraph.mutation.execute import Request
 
         return Request(
@@ -226,7 +226,7 @@ class Transaction:
         self._work = mutation.Transaction(graph._context, request)
         self._state: Literal["open", "committed", "undone"] = "open"
         self._why = ""
-        #: What it did, once it is committed.
+        #: The result; None until the transaction is committed.
         self.result: MutationResult | None = None
         self.branch = request.branch
 
@@ -269,7 +269,7 @@ class Transaction:
         now = now_micros() // 1000
 
         def ask(view: View) -> Result:
-            # Asked again because the transaction starts over, it is still the same moment.
+            # `now` stays the same when the transaction starts over and the query runs again.
             run = start(view, catalog, bound, graph._caches, graph._embedder.embed_query, request, now)
             return answer(compiled, run)
 
@@ -306,7 +306,7 @@ class Transaction:
         elif self._state == "open":
             self.commit()
         elif self._state == "undone" and not self._rolled_back:
-            # The block has caught the error and goes on as if all were well.
+            # The block caught the error that undid the transaction.
             raise BadRequest(f"nothing of this transaction was written: {self._why}")
 
     @property
@@ -330,7 +330,7 @@ _ASKED = "a mutation is a source, or a tuple of a source, the name of its query 
 
 
 def given_mutations(mutations: Sequence[Given]) -> list[tuple[Source, str | None, Mapping[str, object] | None]]:
-    """The mutations of `mutate_many`: of each its source, the name of its query and its parameters."""
+    """The mutations of `mutate_many` as tuples: source, name of the query, parameters."""
     if isinstance(mutations, str | Path | Mapping) or not isinstance(mutations, Iterable):
         raise BadRequest(f"mutate_many takes a list of mutations, not a {type(mutations).__name__}; {_ASKED}")
     return [_given_mutation(mutation) for mutation in mutations]
