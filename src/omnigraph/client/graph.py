@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 Shown = TypeVar("Shown")
 _Done = TypeVar("_Done")
 
-#: What `work` of `retrying` may end with, so that it is called again.
+#: The errors of `work` after which `retrying` calls it again.
 SETTLED_BY_REPEATING = (PreconditionFailed, ManifestContention)
 
 
@@ -49,7 +49,7 @@ def _blocking(
 def _shown(
     show: Callable[[RemoteGraph, Found], Shown], verb: Callable[Concatenate[Handle, Given], Ask[Found]]
 ) -> Callable[Concatenate[RemoteGraph, Given], Shown]:
-    """A verb as a method that waits for its result, and gives it in a form that asks the server for more when it is read."""
+    """A verb as a method that waits for its result and wraps it by `show`, which may send further requests."""
 
     @wraps(verb)
     def method(graph: RemoteGraph, /, *given: Given.args, **named: Given.kwargs) -> Shown:
@@ -63,7 +63,7 @@ def _blob(graph: RemoteGraph, place: BlobPlace) -> RemoteBlob:
 
 
 def _followed(graph: RemoteGraph, pages: ChangePages) -> CommitChanges:
-    """One page, or all changes, which are asked for page by page while they are read."""
+    """One page, or all changes, whose pages are requested while they are read."""
     if not pages.follow:
         return pages.first
 
@@ -236,7 +236,7 @@ def connect(url: str, graph: str | None = None, *, token: str | None = None, ver
         if graph is None:
             server.graph = server.run(only_graph(url))
         connected = RemoteGraph(server)
-        # A wrong address, token or id is told here, not by the first verb. Who may not read may still do other things.
+        # Reports a wrong address, token or id at once. A token without read permission may still do other things.
         with suppress(Denied):
             connected.head()
     except BaseException:
@@ -246,7 +246,7 @@ def connect(url: str, graph: str | None = None, *, token: str | None = None, ver
 
 
 def remote_graph(url: str, graph: str, token: str | None) -> RemoteGraph:
-    """A handle of a served graph that has not been asked for yet: what is wrong is told by the first verb."""
+    """A handle of a served graph without a first request; errors appear at the first verb."""
     return RemoteGraph(Blocking(url, graph, token))
 
 
@@ -262,7 +262,7 @@ def served_graphs(url: str, *, token: str | None = None, verify: bool | str = Tr
 def ask_cluster(
     url: str, token: str | None, verb: Literal["plan", "apply"], files: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    """What a server says to a declaration, whose files are given by the names that cluster.yaml has for them."""
+    """The server's answer to a declaration; `files`: contents by the names in cluster.yaml."""
     server = Blocking(url, "", token)
     try:
         return server.run(_asked_cluster(verb, files))
@@ -272,14 +272,14 @@ def ask_cluster(
 
 def _asked_cluster(verb: str, files: Mapping[str, bytes]) -> Ask[dict[str, Any]]:
     body = {"files": {name: content.decode() for name, content in files.items()}}
-    # An apply whose answer was lost may still be running, so it is not sent again.
+    # An apply whose answer was lost may still be running, so it is not repeated.
     answer = yield post(f"/cluster/{verb}", body, flat=True, safe=verb == "plan")
     told: dict[str, Any] = answer.json
     return told
 
 
 def token_of(given: str | None) -> str | None:
-    """The bearer token that is sent: the one that is given, else that of the environment."""
+    """The bearer token to send: the given token, else the environment's, else None."""
     return given if given is not None else os.environ.get("OMNIGRAPH_BEARER_TOKEN") or None
 
 

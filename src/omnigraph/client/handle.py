@@ -1,4 +1,4 @@
-"""What every handle of a served graph knows, blocking or awaited, and how it says what it means to the server."""
+"""The base of handles of a served graph, blocking or awaited: its state, and the encoding of arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.errors import BadRequest
 from omnigraph.shown import Shown
 from omnigraph.wire.failures import LIBRARY
 
-#: Where conditional writes go. A server without this route refuses them, and never takes them for plain ones.
+#: The path suffix of conditional writes. A server without this route refuses them and never treats them as plain writes.
 CONDITIONAL = "/if-graph-commit"
 
 Reference = RemoteSnapshot | str | int | datetime | None
@@ -30,7 +30,7 @@ class Handle(Shown):
     def __init__(self, server: Server, branch: str = MAIN, since: str | None = None) -> None:
         self._server = server
         self.branch = branch
-        #: Of a handle that `retrying` gives out: the head at the call.
+        #: For a handle made by `retrying`: the head at the call.
         self._since = since
 
     @property
@@ -62,7 +62,7 @@ class Handle(Shown):
         return {"branch": self._named(branch)} if snapshot is None else {"snapshot": self._reference(snapshot)}
 
     def _reference(self, snapshot: RemoteSnapshot | str | int | datetime) -> str:
-        """A snapshot as the server understands it; a manifest version, a time or `~3` alone is one of this handle's branch."""
+        """A snapshot reference for the server; a manifest version, a time or `~3` alone refers to this handle's branch."""
         if isinstance(snapshot, RemoteSnapshot):
             return snapshot.id
         if isinstance(snapshot, datetime):
@@ -87,19 +87,19 @@ class Handle(Shown):
         headers: dict[str, str] | None = None,
         params: dict[str, Any] | None = None,
     ) -> Ask[Any]:
-        """The JSON of the answer to a write. A key is made for it, so that it may be sent again."""
+        """The JSON of the answer to a write, sent with an idempotency key, so that it may be repeated."""
         answer = yield post(path, body, keyed(idempotency_key, headers), params=params or {})
         return self._told(answer)
 
     def _put(self, path: str, body: Any, idempotency_key: str | None) -> Ask[Any]:
-        """The JSON of the answer to a write of one thing that is there already."""
+        """The JSON of the answer to a PUT request."""
         return self._told((yield put(path, body, keyed(idempotency_key))))
 
     def _deleted(self, path: str, idempotency_key: str | None) -> Ask[None]:
         self._told((yield Request("DELETE", path, headers=keyed(idempotency_key))))
 
     def _told(self, answer: Answer) -> Any:
-        """The JSON of the answer to a write, which says who has written."""
+        """The JSON of the answer to a write; its actor is remembered."""
         told = answer.json
         self._server.actor = told.get("actor_id", self._server.actor)
         return told
@@ -141,7 +141,7 @@ def refuse_actor(actor: str | None) -> None:
 
 
 def storage_only(verb: str, **given: tuple[object, object]) -> None:
-    """Refuse arguments that only a graph on storage can follow; each is what was given, and what it is unless given."""
+    """Raise BadRequest for arguments that a server does not support; each is a pair (given value, default)."""
     for name, (value, usual) in given.items():
         if value != usual:
             raise BadRequest(

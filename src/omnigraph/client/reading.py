@@ -95,7 +95,7 @@ _ENGINES = ("local", "spark", "auto")
 
 
 def _refuse_engine(engine: str) -> None:
-    """A server reads with its own engine; Spark is for programs that open the graph's storage themselves."""
+    """Raise BadRequest for an engine other than "local": a server reads with its own engine."""
     if engine not in _ENGINES:
         raise BadRequest(f"there is no engine '{engine}'; the engines are {', '.join(_ENGINES)}")
     if engine != "local":
@@ -324,7 +324,7 @@ def read_blob(
     try:
         answer = yield Request("HEAD", "/blob", params=params)
     except OmnigraphError:
-        # The answer to HEAD has no body that says what is wrong; that to GET has one.
+        # An error answer to HEAD has no body with the reason, so GET is tried.
         answer = yield Request("GET", "/blob", params=params, headers={"Range": "bytes=0-0"})
     return _blob_place(asked, answer)
 
@@ -367,7 +367,7 @@ def plan_schema(
 
 
 def schema_body(schema: str | Path, allow_data_loss: bool, backfill: GivenBackfill) -> dict[str, Any]:
-    """A wanted schema as a request sends it; a server of before knows no backfills, and is not told of none."""
+    """The body of a request with a schema; `backfill` is sent only when given, since older servers do not know it."""
     texts = texts_of(backfill)
     body = {"schema_source": read_source(schema, ".pg")[0], "allow_data_loss": allow_data_loss}
     return body | ({"backfill": list(texts)} if texts else {})
@@ -427,7 +427,7 @@ def _counting(
                 count += piece.count(b"\n")
                 yield piece
                 if progress is not None:
-                    # How many there will be is only known at the end of the stream.
+                    # The total is only known at the end of the stream.
                     progress(count, count)
 
         write(counted())

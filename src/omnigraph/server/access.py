@@ -1,8 +1,8 @@
-"""Who may do what at the HTTP boundary. The dispatcher asks here after it knows the actor, the graph and the request, and
-before any work.
-
-A graph with a policy asks that (`omnigraph.policy.decide.Policy`). One without asks the server's rule: `Open` (no tokens),
-`DefaultDeny` (tokens read only) or `Full` (a token may do everything).
+"""Permissions at the HTTP boundary. The dispatcher checks them when it knows the actor, the graph and the request, before
+any work.
+A graph with a policy is checked by the policy (`omnigraph.policy.decide.Policy`). A graph without one is checked by the
+server's
+rule: `Open` (no tokens), `DefaultDeny` (a token may read only) or `Full` (a token may do everything).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Open:
 
 @dataclass(frozen=True)
 class DefaultDeny:
-    """Tokens and no policy: whoever has a token may read."""
+    """Tokens without a policy: a token may read only."""
 
     def check(self, actor: str | None, need: Need) -> None:
         if need.action != READ:
@@ -92,7 +92,7 @@ class Full:
 
 @dataclass(frozen=True)
 class ReadOnly:
-    """Nothing is changed, whoever asks; for the rest another rule decides."""
+    """Denies all changes; for everything else the rule `behind` decides."""
 
     behind: Access
 
@@ -103,7 +103,7 @@ class ReadOnly:
 
 
 def access_of(rights: Rights, policy: Guard | None, *, read_only: bool) -> Access:
-    """Who may do what with a graph, or with the server as a whole; `policy` is its own one, None when it has none."""
+    """The rule of a graph or of the server as a whole; `policy` is its policy, or None."""
     rules: dict[Rights, Access] = {"open": Open(), "default-deny": DefaultDeny(), "full": Full()}
     rule = rules[rights] if policy is None else policy
     return ReadOnly(rule) if read_only else rule

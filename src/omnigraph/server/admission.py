@@ -1,4 +1,4 @@
-"""How much is let in at the same time: requests and bytes per actor, and streams per graph and process."""
+"""Admission limits: concurrent requests and bytes per actor, and concurrent streams per graph and process."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from omnigraph.errors import ResourceLimit, TooManyRequests
 from omnigraph.server.settings import Limits
 from omnigraph.server.shares import Shares
 
-#: What a client that was refused is told to wait, in seconds.
+#: The Retry-After of a refused request, in seconds.
 RETRY_AFTER = 60
-#: Seconds for which wrong tokens of an address are counted, and how many addresses are remembered.
+#: The seconds for which wrong tokens of an address are counted, and the number of remembered addresses.
 _FAILURE_WINDOW = 60.0
 _REMEMBERED_ADDRESSES = 10_000
-#: Seconds between two looks at a slot that another worker holds.
+#: Seconds between two attempts at a slot that another worker holds.
 _SLOT_POLL_SECONDS = 0.02
 
 
 @dataclass
 class Admission:
-    """The requests that change something, by actor, in all worker processes together. Used from the event loop only."""
+    """The admitted writing requests by actor, over all worker processes. Used from the event loop only."""
 
     limits: Limits
-    #: What the other workers have under way; None when there is one process.
+    #: The admitted requests of the other workers; None when there is one process.
     shares: Shares | None = None
     _requests: Counter[str] = field(default_factory=Counter)
     _bytes: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
     def admit(self, actor: str | None, size: int) -> Iterator[None]:
-        """Let one request of an estimated size in, or raise `TooManyRequests`. Without tokens all callers are one actor."""
+        """Admit one request of an estimated size in bytes, or raise `TooManyRequests`. Without tokens there is one actor."""
         who = actor or ""
         with nullcontext() if self.shares is None else self.shares.turn():
-            # Counted first, so that two workers that decide at the same time never let too many in.
+            # Counted before the check, so that two workers that check at the same time never admit too many.
             self._count(who, 1, size)
             try:
                 self._check(who, size)
@@ -74,7 +74,7 @@ class Admission:
 
 
 class FailedTries:
-    """Wrong tokens by address: many within a minute are answered slowly."""
+    """Wrong tokens by address; after many within a minute, answers are delayed."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -92,7 +92,7 @@ class FailedTries:
 
 
 class ExportSlots:
-    """One export per graph at a time, in all workers together, and some in the process; the next one waits a moment."""
+    """Limits concurrent exports per graph (over all workers) and per process; a further export waits briefly."""
 
     def __init__(self, limits: Limits, shares: Shares | None = None) -> None:
         self._limits = limits
@@ -117,7 +117,7 @@ class ExportSlots:
 
     @asynccontextmanager
     async def _shared(self, graph_id: str) -> AsyncIterator[None]:
-        """Hold one of the graph's slots that the workers share."""
+        """Hold one of the graph's slots, which all workers share."""
         if self._shares is None:
             yield
             return
@@ -149,21 +149,21 @@ def _no_slot(limit: int, whose: str) -> ResourceLimit:
 
 
 class FairSlots:
-    """A number of slots that waiting actors get in turn, so that many requests of one do not hold up those of others."""
+    """Slots that waiting actors get in turn, so that many requests of one actor do not delay other actors."""
 
     def __init__(self, count: int, changed: Callable[[], None] = lambda: None) -> None:
-        """`changed`: called when more or fewer wait."""
+        """`changed`: called when the number of waiting requests changes."""
         self._free = count
         self._changed = changed
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """The number of waiting requests."""
         return sum(map(len, self._waiting.values()))
 
     async def acquire(self, actor: str, seconds: float) -> bool:
-        """Take a slot; False when none was free in time."""
+        """Take a slot; returns False when none was free in time."""
         if self._free and not self._waiting:
             self._free -= 1
             return True
@@ -182,7 +182,7 @@ class FairSlots:
         return True
 
     def release(self) -> None:
-        """Give a slot back: to the actor that has waited through most turns, else to nobody."""
+        """Give a slot back: to the actor whose turn it is, or make it free when nobody waits."""
         while self._waiting:
             actor, queue = self._waiting.popitem(last=False)
             turn = queue.popleft()
@@ -195,7 +195,7 @@ class FairSlots:
         self._free += 1
 
     def _given_up(self, actor: str, turn: asyncio.Future[None]) -> bool:
-        """Leave the queue; True when the slot had been given at the last moment."""
+        """Leave the queue; returns True when the slot was given at the last moment."""
         if turn.done() and not turn.cancelled():
             return True
         with suppress(KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""Agents over HTTP: each call of a tool takes the way of a request: permission, admission, a thread of the readers or writers."""
+"""Agents over HTTP. Each tool call is handled like a request: permission, admission, a thread of the readers or writers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from omnigraph.wire.shapes import stored_query_output
 
 @dataclass(frozen=True)
 class _Both:
-    """Asks the rule of the graph, or for what concerns the server as a whole, its rule."""
+    """Checks needs by the rule of the graph, or, for needs of the server as a whole, by the server's rule."""
 
     graph: Guard
     server: Guard
@@ -33,7 +33,7 @@ class _Both:
 
 
 def session_of(call: Call, state: ServerState) -> Session:
-    """The session of one request: the confinement that its address asks for, in front of the rules of the server."""
+    """The session of one request: the confinement from its URL, in addition to the rules of the server."""
     served, asked = call.served, call.parameters
     assert served is not None
     assert isinstance(asked, AgentParameters)
@@ -64,7 +64,7 @@ def _stored(served: ServedGraph) -> dict[str, Stored]:
 
 
 class PoolHost:
-    """Carries out the calls of one request in the pools of the server."""
+    """Runs the tool calls of one request in the thread pools of the server."""
 
     def __init__(self, call: Call, state: ServerState, session: Session) -> None:
         self._call, self._state, self._session = call, state, session
@@ -100,7 +100,7 @@ class PoolHost:
 
 
 async def load_protocol() -> Any:
-    """The module that speaks the protocol; the first request waits for it, and others go on meanwhile."""
+    """The module of the protocol, imported in a thread, so that other requests go on during the first import."""
 
     def load() -> Any:
         from omnigraph.mcp import http

@@ -52,7 +52,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 #: Answers of fewer bytes are not compressed.
 SMALLEST_COMPRESSED = 2048
-# Lines are sent on as they come, also when they are compressed.
+# Lines are sent as they are made, also when they are compressed.
 add_compress_type("application/x-ndjson", streaming=True)
 add_compress_type(ARROW_STREAM)
 
@@ -82,14 +82,14 @@ def build_app(state: ServerState) -> ASGIApp:
 
 
 class Application:
-    """The outermost layer: what every request has in common, also a request that no route takes."""
+    """The outermost layer, for every request, including requests without a route."""
 
     def __init__(self, state: ServerState, served: Sequence[Operation]) -> None:
         self._state = state
         router = Router(
             _routes(state, served), redirect_slashes=False, default=self._elsewhere, lifespan=lambda _: _lifespan(state)
         )
-        # Clients that ask for it get zstd or gzip; blobs go out as they are, because ranges count their own bytes.
+        # Clients get zstd or gzip on request; blobs are not compressed, because ranges count their own bytes.
         self._router = CompressMiddleware(
             router, minimum_size=SMALLEST_COMPRESSED, zstd_level=1, gzip_level=1, brotli=False
         )
@@ -115,7 +115,7 @@ class Application:
         started = perf_counter()
         request_id = _request_id(scope)
         scope["omnigraph.request_id"] = request_id
-        # Routes see the path as it was sent, so that an escaped slash stays part of a name.
+        # Routes match the undecoded path, so that an escaped slash stays part of a name.
         scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
         scope["app"] = self
         status, sent, is_begun = 499, 0, False
@@ -134,7 +134,7 @@ class Application:
             await self._routed(scope, receive, send_with_id, request_id)
         except Exception as error:
             if is_begun:
-                # The connection is closed, which tells the client that the answer is not whole.
+                # The connection is closed, so that the client sees that the answer is incomplete.
                 raise
             _log.error("request %s failed", request_id, exc_info=error)
             body = {"error": INTERNAL_MESSAGE, "code": CODES[500]}
@@ -162,7 +162,7 @@ class Application:
             )
 
     async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A path that no operation has: one of Studio's, or nothing."""
+        """Answer a path without an operation: a page of Studio, or 404."""
         if self._state.settings.studio and scope["method"] in ("GET", "HEAD") and is_studio_path(scope["path"]):
             scope["omnigraph.served"] = "studio"
             await serve_studio(scope, receive, send)
@@ -184,18 +184,18 @@ class Application:
 
 
 def _refusal(scope: Scope, head_bytes: int) -> str | None:
-    """Why the head of a request is refused and its connection closed; None when it is not."""
+    """Why the head of a request is refused and its connection closed; None when it is accepted."""
     if _head_size(scope) > head_bytes:
         return HEAD_TOO_LARGE
     names = {name for name, _ in scope["headers"]}
     if {b"content-length", b"transfer-encoding"} <= names:
-        # A proxy may take the one and this server the other, and then what one body hides is the next request.
+        # Request smuggling: a proxy and this server might delimit the body differently.
         return "a request has Content-Length or Transfer-Encoding, not both"
     return None
 
 
 def _head_size(scope: Scope) -> int:
-    """The bytes of the target and the headers. The parser bounds only what it holds between two reads."""
+    """The bytes of the target and the headers. The parser bounds only its buffer between two reads."""
     return (
         len(scope["path"])
         + len(scope["query_string"])
@@ -204,7 +204,7 @@ def _head_size(scope: Scope) -> int:
 
 
 def _request_id(scope: Scope) -> str:
-    """The id that the client gave, when it can be shown; else a new one."""
+    """The request id given by the client if it is printable; else a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             given = value.decode("latin-1")
@@ -214,7 +214,7 @@ def _request_id(scope: Scope) -> str:
 
 
 def _routes(state: ServerState, served: Sequence[Operation]) -> list[Route]:
-    """One route per path, with its methods; fixed paths before those with names in them."""
+    """One route per path, with its methods; fixed paths come before paths with parameters."""
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in served:
         path = operation.path if operation.flat else PREFIX + operation.path
@@ -222,7 +222,7 @@ def _routes(state: ServerState, served: Sequence[Operation]) -> list[Route]:
     routes = []
     for path in sorted(by_path, key=lambda path: path.count("{")):
         route = Route(path, Endpoint(by_path[path], state), methods=list(by_path[path]))
-        # Starlette adds HEAD to every GET; here a method is served only where an operation says so.
+        # Starlette adds HEAD to every GET; here only the methods of operations are served.
         route.methods = set(by_path[path])
         routes.append(route)
     return routes
@@ -237,7 +237,7 @@ async def _unknown_path(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def _lifespan(state: ServerState) -> AsyncIterator[None]:
-    # A server in a thread of a larger process has no signals of its own.
+    # A server in a thread of a larger process can not handle signals.
     with suppress(ValueError, RuntimeError, NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, state.reload)
         if take_reload():
@@ -251,7 +251,7 @@ async def _lifespan(state: ServerState) -> AsyncIterator[None]:
 
 
 def _stopping(state: ServerState, behind: object) -> Callable[[int, FrameType | None], None]:
-    """A signal handler that says that the server stops, and then does what the one before it did."""
+    """A signal handler that marks the server as stopping, then calls the previous handler."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         state.is_stopping = True

@@ -1,6 +1,5 @@
-"""The way of a request: bearer token, graph, parameters and body, permission, admission, work. Each step can end it.
-
-The order is part of the contract: a caller without a token learns nothing about graphs, and one without permission learns
+"""Handling a request: bearer token, graph, parameters and body, permission, admission, work. Each step can end it.
+The order is part of the contract: a caller without a token learns nothing about graphs, and a caller without permission learns
 nothing about the load of the server.
 """
 
@@ -37,7 +36,7 @@ from omnigraph.wire.failures import LIBRARY, LIBRARY_JSON, Refused, error_body, 
 
 _log = logging.getLogger("omnigraph.server")
 
-#: Seconds between two polls of an endless answer that gave nothing, and between two signs of life.
+#: Seconds between two polls of an endless answer without news, and between two keep-alive comments.
 FOLLOW_SECONDS = 0.25
 KEEP_ALIVE_SECONDS = 15.0
 #: A larger answer is sent in pieces of so many bytes.
@@ -46,9 +45,9 @@ _STOPPING = (
     "the server is stopping and did not wait for this request any longer; repeat it, with the same idempotency key if it "
     "writes"
 )
-#: The status in the log of a request whose client has hung up; nobody receives it.
+#: The status in the log of a request whose client has disconnected; it is not sent.
 _GONE = 499
-#: Seconds: who waits less for a thread has not waited.
+#: Waits for a thread below so many seconds are not counted.
 _SHORTEST_WAIT = 0.01
 
 
@@ -72,7 +71,7 @@ class Endpoint:
             except ClientGone:
                 return
             except asyncio.CancelledError:
-                # The time to drain is over. Whoever waits learns that it is not known how the request ends.
+                # The time to drain is over: the client is told that the outcome of its request is unknown.
                 response = failure(Unavailable(_STOPPING, seconds=1), call)
             except Unauthorized as error:
                 await self._slow_down(scope)
@@ -80,18 +79,18 @@ class Endpoint:
             except Exception as error:
                 response = self._failed(error, call)
             with suppress(BrokenStream, TimeoutError):
-                # A body that is not ended tells the client, and closes the connection.
+                # The body ends without its terminator, which tells the client, and the connection is closed.
                 await response(scope, receive, self._in_time(send))
 
     async def _slow_down(self, scope: Scope) -> None:
-        """Let whoever tries many wrong tokens wait."""
+        """Delay the answer to an address with many wrong tokens."""
         address = (scope.get("client") or ("",))[0]
         delay = self._state.failed_tries.delay(address, asyncio.get_running_loop().time())
         if delay:
             await asyncio.sleep(delay)
 
     def _in_time(self, send: Send) -> Send:
-        """A way to send that leaves a client which takes nothing."""
+        """A `send` with a timeout, for clients that do not read."""
 
         async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(self._state.settings.limits.send_seconds):
@@ -138,7 +137,7 @@ class Endpoint:
         return await self._worked(call, receive)
 
     async def _conversed(self, conversation: Conversation, call: Call, scope: Scope, receive: Receive) -> Response:
-        """Carry a conversation on; what it reads is cancelled when the client hangs up."""
+        """Run a conversation; its reads are cancelled when the client disconnects."""
         watch = asyncio.create_task(_cancel_on_hang_up(receive, call))
         try:
             answer = await conversation(call, scope)
@@ -149,7 +148,7 @@ class Endpoint:
         return Response(answer.content, answer.status, dict(answer.headers), answer.media_type)
 
     def _begun_job(self, call: Call, held: AsyncExitStack) -> Response:
-        """Answer at once and go on; what the request holds, such as its admission, is held until the job has ended."""
+        """Answer at once and work on as a job; resources of the request, such as its admission, are held until the job ends."""
         state = self._state
         assert call.served is not None
         job = state.jobs.begin(call.served.graph_id, call.operation.name, call.actor)
@@ -181,7 +180,7 @@ class Endpoint:
         return Response(orjson.dumps(job.told), 202, headers, JSON)
 
     def _actor(self, call: Call) -> str | None:
-        """Who asks; None where there are no tokens."""
+        """The actor of the request; None when the server has no tokens."""
         if self._state.settings.rights == "open":
             return None
         actor = self._state.tokens.actor_of(bearer_token(call.headers.get("authorization", [])))
@@ -190,7 +189,7 @@ class Endpoint:
         return actor
 
     async def _read_body(self, call: Call, receive: Receive, limit: int) -> int | None:
-        """Decode the body of an operation that has one; returns its size in bytes, None when it is not known yet."""
+        """Decode the body if the operation has one; returns its size in bytes, None when it is not known yet."""
         operation = call.operation
         if operation.uploads:
             intake.check_media_type(operation, call)
@@ -215,7 +214,7 @@ class Endpoint:
             decide()
 
     async def _worked(self, call: Call, receive: Receive) -> Response:
-        """Do the work in a thread. A reader whose client hangs up is cancelled; a writer goes on to its end."""
+        """Do the work in a thread. A read is cancelled when the client disconnects; a write is completed."""
         operation, state = call.operation, self._state
         writes = operation.is_write(call)
         pool = state.writers if writes else state.readers
@@ -237,7 +236,7 @@ class Endpoint:
             state.metrics.committed(call.served.graph_id)
         headers = _deprecation(operation) | dict(answer.headers)
         if isinstance(answer, Answer) and len(answer.content) > PIECE_BYTES:
-            # Piece by piece, so that compressing and sending a large answer lets others go on.
+            # In pieces, so that compressing and sending a large answer does not block other requests.
             headers["Content-Length"] = str(len(answer.content))
             return StreamingResponse(_in_pieces(answer.content), answer.status, headers, answer.media_type)
         if isinstance(answer, Answer):
@@ -249,7 +248,7 @@ class Endpoint:
 
 @contextmanager
 def _counting_wait(call: Call, waited: float) -> Iterator[None]:
-    """Let the seconds that a request has waited for a thread count as part of those it may take."""
+    """Subtract the seconds that a request has waited for a thread from its timeout."""
     if waited < _SHORTEST_WAIT:
         yield
         return
@@ -276,7 +275,7 @@ def _prefers_job(call: Call) -> bool:
 
 
 def _segment(value: str) -> str:
-    """A part of the path, decoded; it is routed while it is encoded, so that an escaped slash is part of a name."""
+    """A part of the path, decoded after routing, so that an escaped slash is part of a name."""
     try:
         return unquote(value, errors="strict")
     except UnicodeDecodeError:
@@ -292,7 +291,7 @@ async def _cancel_on_hang_up(receive: Receive, call: Call) -> None:
 
 
 def _begun(stream: Stream) -> Stream:
-    """A stream whose first piece is made: what goes wrong until then still has a status."""
+    """A stream whose first piece is made already, so that an error before it still has a status."""
     first = next(stream.pieces, None)
 
     def pieces() -> Iterator[bytes]:
@@ -304,7 +303,7 @@ def _begun(stream: Stream) -> Stream:
 
 
 async def _sent(pieces: Iterator[bytes], call: Call, state: ServerState) -> AsyncIterator[bytes]:
-    """The pieces of a stream, each made in a thread when the one before was taken."""
+    """The pieces of a stream; each is made in a thread after the previous one was sent."""
     while True:
         try:
             piece = await state.readers.run(call.actor, lambda: next(pieces, None))
@@ -317,7 +316,7 @@ async def _sent(pieces: Iterator[bytes], call: Call, state: ServerState) -> Asyn
 
 
 async def _followed(follow: Follow, call: Call, state: ServerState) -> AsyncIterator[bytes]:
-    """What the polls of an endless answer give, until the client is gone, the server stops or serves the graph anew."""
+    """The results of polling an endless answer, until the client leaves, the server stops or the graph is reloaded."""
     quiet = 0.0
     # The status and headers go out at once, so that a client knows that it is connected.
     yield b": connected\n\n"
@@ -341,12 +340,12 @@ async def _followed(follow: Follow, call: Call, state: ServerState) -> AsyncIter
 
 
 def _is_replaced(call: Call, state: ServerState) -> bool:
-    """Whether newer requests get another handle of the graph, perhaps with other rights, or none."""
+    """Whether a reload has replaced or removed the graph's handle, perhaps with other permissions."""
     return call.served is not None and state.graphs.healthy.get(call.served.graph_id) is not call.served
 
 
 class BrokenStream(Exception):
-    """A body that was begun can not be ended; the connection is closed instead."""
+    """A body that was begun can not be completed; the connection is closed instead."""
 
 
 def _deprecation(operation: Operation) -> dict[str, str]:
@@ -371,7 +370,7 @@ def failure(error: Exception, call: Call) -> Response:
     if isinstance(error, TooManyRequests | Unavailable):
         response_headers["Retry-After"] = str(error.seconds)
     if status == 408:
-        # The rest of the body is still to come, so the connection can not serve another request.
+        # The rest of the request body is unread, so the connection can not be used again.
         response_headers["Connection"] = "close"
     if status == 416:
         response_headers["Content-Range"] = f"bytes */{body['blob_range']['length']}"
@@ -381,7 +380,7 @@ def failure(error: Exception, call: Call) -> Response:
 
 
 def _public(body: dict[str, Any], call: Call) -> dict[str, Any]:
-    """An error body without the places of the server; an idempotency key as the client gave it."""
+    """An error body without paths of the server, and with the idempotency key as the client gave it."""
     assert call.served is not None
     text = call.served.hidden(body["error"])
     if call.idempotency_key is not None:

@@ -25,23 +25,23 @@ from omnigraph.server.settings import GRAPH_ID, RESERVED_IDS, GraphSource, Setti
 
 _log = logging.getLogger("omnigraph.server")
 
-#: From this age on, a recovery record is taken for one of a dead writer.
+#: A recovery record of at least this age (microseconds) is assumed to be of a dead writer.
 STUCK_MICROS = 60_000_000
 
 
 @dataclass(frozen=True)
 class ServedGraph:
-    """One healthy graph."""
+    """One served graph that could be opened."""
 
     graph_id: str
     graph: Graph
     access: Access
     stored: Mapping[str, StoredQuery] = field(default_factory=dict)
-    #: Its schema is declared in a cluster, and changed by `omnigraph cluster apply` alone.
+    #: Whether its schema is declared in a cluster and can be changed by `omnigraph cluster apply` only.
     is_declared: bool = False
 
     def hidden(self, text: str) -> str:
-        """A message without the place where the graph lies, which is nobody's business."""
+        """A message with the graph's storage place replaced by its id."""
         for place in {self.graph.uri, self.graph.uri.removeprefix("file://")}:
             text = text.replace(place, f"<{self.graph_id}>")
         return text
@@ -49,20 +49,20 @@ class ServedGraph:
 
 @dataclass
 class ServedGraphs:
-    """All graphs that could be opened, by id; the others are quarantined: absent, as if they were not configured."""
+    """The graphs that could be opened, by id. The others are quarantined: clients see them as absent."""
 
-    #: Who may do what with the server as a whole.
+    #: The rule for the server as a whole.
     access: Access
     healthy: dict[str, ServedGraph] = field(default_factory=dict)
     quarantined: dict[str, str] = field(default_factory=dict)
-    #: The applied revision of the cluster that is served, None when it is none.
+    #: The applied revision of the served cluster; None without a cluster.
     revision: int | None = None
-    #: How many requests work with these graphs now, and whether new ones get others. Both belong to the event loop.
+    #: How many requests use these graphs, and whether new requests get other graphs. Used from the event loop only.
     _users: int = 0
     _is_retired: bool = False
 
     def find(self, graph_id: str) -> ServedGraph:
-        """The graph of an id; BadRequest for what can not be one, NotFound for an unknown one."""
+        """The graph of an id; raises BadRequest for an invalid id, NotFound for an unknown id."""
         if not GRAPH_ID.fullmatch(graph_id) or graph_id in RESERVED_IDS:
             raise BadRequest(
                 "a graph id has 1 to 64 letters, digits and `-`, and is none of " + ", ".join(sorted(RESERVED_IDS))
@@ -77,7 +77,7 @@ class ServedGraphs:
 
     @contextmanager
     def used(self) -> Iterator[ServedGraphs]:
-        """These graphs for one request: they stay open until it has ended, also when newer ones replace them."""
+        """These graphs for one request: they stay open until it ends, even when a reload replaces them."""
         self._users += 1
         try:
             yield self
@@ -86,7 +86,7 @@ class ServedGraphs:
             self._close_when_unused()
 
     def retire(self) -> None:
-        """Close the graphs as soon as no request works with them any more."""
+        """Close the graphs as soon as no request uses them any more."""
         self._is_retired = True
         self._close_when_unused()
 
@@ -139,7 +139,7 @@ def _all_opened(
 
 
 def _opened_declared(declared: AppliedGraph, settings: Settings) -> ServedGraph:
-    """A graph of a cluster, with the queries, policy and embedding provider that were applied."""
+    """Open a graph of a cluster, with the applied queries, policy and embedding provider."""
     graph_id = declared.graph_id
     if declared.fault is not None:
         raise ClusterError(declared.fault.message, code=declared.fault.code)
@@ -164,7 +164,7 @@ def _opened_declared(declared: AppliedGraph, settings: Settings) -> ServedGraph:
 
 @dataclass(frozen=True)
 class _DeclaredSchema:
-    """What a graph of a cluster asks before it writes: its policy, if it has one; and its schema is not changed, whoever asks."""
+    """The guard of a graph of a cluster: it denies schema changes to everybody; its policy decides the rest."""
 
     graph_id: str
     policy: Access | None
@@ -177,7 +177,7 @@ class _DeclaredSchema:
 
 
 def declared_schema(graph_id: str) -> Conflict:
-    """What is said to those who would change the schema of a graph of a cluster."""
+    """The error for a schema change on a graph of a cluster."""
     return Conflict(
         f"the schema of graph '{graph_id}' is declared in its cluster; change it there and run `omnigraph cluster apply`"
     )
@@ -198,18 +198,18 @@ def _opened(source: GraphSource, settings: Settings) -> ServedGraph:
 
 
 def _access(settings: Settings, bundle: Bundle | None, graph_id: str | None) -> Access:
-    """Who may do what with a graph, or with the server (`graph_id` None); its policy is compiled here, once."""
+    """The rule of a graph, or of the server (`graph_id` None); its policy is compiled here, once."""
     policy = None if bundle is None else Policy(bundle, graph_id)
     return access_of(settings.rights, policy, read_only=settings.read_only)
 
 
 def health_of(served: ServedGraph) -> str:
-    """`ready`, or why a graph can not be used now: its storage is asked, and whether a recovery is waiting."""
+    """`ready`, or why a graph can not be used now; reads its storage and its pending recoveries."""
     try:
         served.graph.head(MAIN)
         waiting = served.graph.pending_operations()
     except OmnigraphError as error:
         return served.hidden(error.message)
-    # The record of a writer at work is younger than this.
+    # Younger records belong to running writers.
     stuck = [record for record in waiting if now_micros() - record.created_at > STUCK_MICROS]
     return "ready" if not stuck else f"{len(stuck)} operations wait for recovery"

@@ -1,4 +1,4 @@
-"""What a request brings: parameters, bodies and headers, with every limit checked before anything is parsed."""
+"""Reading requests: parameters, bodies and headers; every limit is checked before anything is parsed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MOST_PARAMETERS = 256
 
 
 class ClientGone(Exception):
-    """The client has closed the connection; nobody waits for an answer."""
+    """The client has closed the connection."""
 
 
 def read_parameters(operation: Operation, query_string: bytes) -> Any:
-    """The query parameters as the operation's type; a repeated one only where a list is expected."""
+    """The query parameters as the operation's type; a parameter may be repeated only where a list is expected."""
     try:
         pairs = parse_qsl(
             query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS
@@ -60,7 +60,7 @@ def _list_fields(parameters: type[msgspec.Struct]) -> set[str]:
 
 
 def accepted(headers: Sequence[str]) -> dict[str, float]:
-    """The media types of Accept headers with their quality values; one that can not be read counts as 0."""
+    """The media types of Accept headers with their quality values; an unreadable quality counts as 0."""
     found: dict[str, float] = {}
     for item in ",".join(headers).split(","):
         name, *parameters = (part.strip().lower() for part in item.split(";"))
@@ -74,9 +74,9 @@ def _quality(text: str) -> float:
 
 
 def check_media_type(operation: Operation, call: Call) -> None:
-    """Refuse a body of another media type, where the operation takes only one, and a compressed one."""
+    """Raise an error for a compressed body, and for a media type that the operation does not accept."""
     if (call.header("content-encoding") or "identity").strip().lower() != "identity":
-        # What a small body unfolds to has no bound, and no limit here counts it.
+        # A small compressed body may decompress to any size, which no limit here would count.
         raise BadRequest("the body of a request is not compressed; send it as it is, without Content-Encoding")
     given = (call.header("content-type") or "").partition(";")[0].strip().lower()
     if operation.body_type is not None and given != operation.body_type:
@@ -98,17 +98,17 @@ def decode_body(operation: Operation, content: bytes) -> Any:
 
 
 def _lower(text: str) -> str:
-    """A sentence as part of another one; an abbreviation stays as it is."""
+    """A text with a lower-case first letter, except for an abbreviation."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def body_limit(operation: Operation, limits: Limits) -> int:
-    """How many bytes a body of this operation may have."""
+    """The most bytes of a body of this operation."""
     return limits.load_bytes if operation.large_body or operation.uploads else limits.body_bytes
 
 
 def announced_size(call: Call, limit: int) -> int | None:
-    """The Content-Length of a request, None when it is not known before; refused at once when it is too large."""
+    """The Content-Length of a request, None without one; raises an error when it exceeds the limit."""
     given = call.header("content-length")
     if given is None:
         return None
@@ -120,9 +120,8 @@ def announced_size(call: Call, limit: int) -> int | None:
 
 
 async def body_parts(receive: Receive, limit: int, seconds: float, rate: int | None = None) -> AsyncIterator[bytes]:
-    """The parts of a body as they arrive, counted; a sender that pauses too long is cut off.
-
-    `rate`: after these seconds, bytes a second below which a sender is cut off too, however regularly it sends a few.
+    """The parts of a body as they arrive, counted; raises an error when the sender pauses for longer than `seconds`.
+    `rate`: after these seconds, also when the sender's average is below so many bytes a second.
     """
     clock = asyncio.get_running_loop().time
     taken, began = 0, clock()
@@ -148,19 +147,19 @@ async def body_parts(receive: Receive, limit: int, seconds: float, rate: int | N
 
 
 async def whole_body(receive: Receive, limit: int, limits: Limits) -> bytes:
-    """All of a body."""
+    """The whole body."""
     parts = body_parts(receive, limit, limits.receive_seconds, limits.receive_rate)
     return b"".join([part async for part in parts])
 
 
 async def spooled_body(receive: Receive, limit: int, seconds: float, folder: Path) -> Path:
-    """A body as a file, written as it arrives, so that memory does not follow its size."""
+    """The path of a file with the body, written as it arrives, so that memory does not grow with its size."""
     descriptor, name = tempfile.mkstemp(prefix="body-", suffix=".jsonl", dir=folder)
     path = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             async for part in body_parts(receive, limit, seconds):
-                # A write goes to the page cache; a thread for each part would cost more than it saves.
+                # Written on the event loop: it goes to the page cache, and a thread for each part would cost more.
                 file.write(part)
     except BaseException:
         path.unlink(missing_ok=True)
@@ -169,7 +168,7 @@ async def spooled_body(receive: Receive, limit: int, seconds: float, folder: Pat
 
 
 def timeout_of(call: Call, most: float) -> float:
-    """The seconds a request may take: `Omnigraph-Timeout-Ms`, at most what the server allows."""
+    """The timeout of a request in seconds: `Omnigraph-Timeout-Ms`, at most `most`."""
     given = call.header("omnigraph-timeout-ms")
     if given is None:
         return most
@@ -179,7 +178,7 @@ def timeout_of(call: Call, most: float) -> float:
 
 
 def check_idempotency_key(call: Call) -> None:
-    """An Idempotency-Key is one visible text of at most 255 characters."""
+    """Raise BadRequest unless the Idempotency-Key is a single printable text of at most 255 characters."""
     given = call.headers.get("idempotency-key", [])
     if not given:
         return

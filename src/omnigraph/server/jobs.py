@@ -1,11 +1,10 @@
 """Jobs: requests that are answered before they are done (`Prefer: respond-async`).
 
-A job is one file in the folder that the worker processes of a server share, so that every worker can tell how far it is. It is
-known while the server runs. A job whose process has died is `lost`: the write happened as a whole or not at all, and the same
+A job is one file in the folder that the worker processes of a server share, so that every worker can report its progress. It
+exists while the server runs. A job whose process has died is `lost`: the write happened as a whole or not at all, and the same
 request with the same idempotency key finds out which.
-
-What an export gives is a second file beside it, to be fetched as often as somebody likes until the job is deleted, an hour has
-passed or the server ends.
+The result of an export is a second file, which can be fetched repeatedly until the job is deleted, an hour has passed or the
+server ends.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from omnigraph.load.model import Progress
 from omnigraph.storage.scratch import in_scratch
 
 RUNNING, DONE, FAILED, LOST = "running", "done", "failed", "lost"
-#: Seconds between two notes of how far a job is.
+#: Seconds between two progress notes of a job.
 _NOTE_SECONDS = 0.2
-#: Seconds for which the lines of an export are kept, and for which a job is remembered that says nothing more.
+#: Seconds for which the result of an export, and the file of an idle job, are kept.
 _KEPT_SECONDS = 3600.0
 _REMEMBERED_SECONDS = 7 * 86400.0
 _RESULT = ".result"
@@ -38,7 +37,7 @@ _PIECE_BYTES = 64 * 1024
 
 @dataclass
 class Job:
-    """One job while it runs: its file, and what the file says."""
+    """A running job: its file, and the content of the file."""
 
     path: Path
     told: dict[str, Any]
@@ -51,9 +50,8 @@ class Job:
         return str(self.told["job_id"])
 
     def note(self, progress: Progress) -> None:
-        """Write down how far the job is, not more often than anybody would look.
-
-        Raises `Cancelled` once the job is to stop; whoever tells of progress gives up then, and has written nothing.
+        """Record the progress of the job, at most every _NOTE_SECONDS.
+        Raises `Cancelled` when the job was cancelled; the caller then stops and has written nothing.
         """
         if self._stop.exists():
             raise Cancelled("the job was cancelled; nothing was written")
@@ -70,7 +68,7 @@ class Job:
         self._write()
 
     def keep(self, lines: Iterator[bytes]) -> dict[str, Any]:
-        """Write lines into the file of the result, telling how far it is; returns how many lines and bytes there are."""
+        """Write lines into the result file and record the progress; returns the number of lines and bytes."""
         total, rows = 0, 0
         target = _result_of(self.path)
         room = self.room - sum(size for _, size in _results(self.path.parent))
@@ -94,11 +92,11 @@ class Job:
 
     @property
     def _stop(self) -> Path:
-        """A file that is there when the job is to stop."""
+        """The path of the file whose existence means that the job is cancelled."""
         return _stop_of(self.path)
 
     def end(self, status: int, body: Any) -> None:
-        """Write down how the job has ended: the status and body that the request would have been answered with."""
+        """Record the end of the job: the status and body that a synchronous request would have got."""
         self._stop.unlink(missing_ok=True)
         self.told |= {"state": DONE if status == 200 else FAILED, "ended_at": now_micros(), "status": status}
         self.told["result" if status == 200 else "error"] = body
@@ -120,7 +118,7 @@ class Jobs:
     room: int
 
     def begin(self, graph_id: str, operation: str, actor: str | None) -> Job:
-        """A new job, which others can ask about from now on. What was kept of others long enough goes."""
+        """Create a job; old files of other jobs are removed."""
         for path in self.folder.glob("job-*"):
             kept = _KEPT_SECONDS if path.suffix == _RESULT else _REMEMBERED_SECONDS
             with suppress(FileNotFoundError):
@@ -140,7 +138,7 @@ class Jobs:
         return job
 
     def find(self, graph_id: str, job_id: str, actor: str | None) -> dict[str, Any]:
-        """What is known about a job. That of another actor or graph is not found."""
+        """The record of a job; raises NotFound for a job of another actor or graph."""
         path = self._place(job_id)
         if not is_ulid(job_id) or not path.exists():
             raise NotFound(f"job '{job_id}' not found")
@@ -153,7 +151,7 @@ class Jobs:
         return told
 
     def cancel(self, graph_id: str, job_id: str, actor: str | None) -> dict[str, Any]:
-        """Let a job stop when it next tells how far it is, or forget the result of one that has ended; returns what is known."""
+        """Cancel a job at its next progress note, or remove the result of an ended job; returns the record of the job."""
         told = self.find(graph_id, job_id, actor)
         if told["state"] == RUNNING:
             _stop_of(self._place(job_id)).touch()
@@ -162,7 +160,7 @@ class Jobs:
         return told
 
     def result(self, graph_id: str, job_id: str, actor: str | None) -> Iterator[bytes]:
-        """The lines that an export has given, in pieces. Raises NotFound while it runs, and when they are gone."""
+        """The result of an export, in pieces. Raises NotFound while the job runs, and when the result is gone."""
         told = self.find(graph_id, job_id, actor)
         path = _result_of(self._place(job_id))
         if told["state"] == RUNNING:
@@ -192,7 +190,7 @@ def _result_of(path: Path) -> Path:
 
 
 def _results(folder: Path) -> list[tuple[Path, int]]:
-    """The results that are kept, with their bytes."""
+    """The kept result files with their sizes in bytes."""
     found = []
     for path in folder.glob(f"job-*{_RESULT}"):
         with suppress(FileNotFoundError):

@@ -13,7 +13,7 @@ import orjson
 from omnigraph.errors import redacted
 
 REQUESTS = "omnigraph.server.requests"
-#: The attribute of a log record that holds more fields.
+#: The attribute of a log record with additional fields.
 FIELDS = "fields"
 
 
@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Send what this process logs to standard error, as JSON lines."""
+    """Send the log records of this process to standard error, as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     for name, level in (("omnigraph", logging.INFO), ("uvicorn", logging.WARNING), ("uvicorn.error", logging.WARNING)):
@@ -44,5 +44,5 @@ def log_to_stderr() -> None:
 
 
 def log_request(**told: Any) -> None:
-    """One line about a request that was answered."""
+    """Log one line about an answered request."""
     logging.getLogger(REQUESTS).info("request", extra={FIELDS: told})

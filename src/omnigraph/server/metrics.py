@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests and latencies by route, what is under way and what waits, commits, and what the engine counts."""
+"""Prometheus metrics: requests and latencies by route, running and waiting requests, commits, and engine counters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from omnigraph.server.pool import Pool
 from omnigraph.watching import RECOVERY, RETRY, SPARK_JOB, watch_events
 
-#: Where the processes of one server keep their numbers; the name is prometheus_client's.
+#: The environment variable with the folder in which the processes of a server keep their numbers (of prometheus_client).
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -20,7 +20,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """The numbers of one process; with several processes `text` adds them up."""
+    """The metrics of one process; `text` sums up the metrics of all processes."""
 
     def __init__(
         self, readers: Pool, writers: Pool, cached: Callable[[], Mapping[str, tuple[int, int]]] = dict
@@ -69,7 +69,7 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livesum",
         )
-        # Told when it changes: another process may be the one that is asked.
+        # Updated on every change, since another process may answer the request for metrics.
         for pool in (readers, writers):
             pool.changed = partial(self._look_at, pool)
             pool.changed()

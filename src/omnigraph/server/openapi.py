@@ -1,4 +1,4 @@
-"""The OpenAPI document of a server, made from its operations: what is routed is what is described."""
+"""The OpenAPI document of a server, made from the same operations as its routes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WITHOUT_BODY = frozenset({302, 304})
 
 
 def openapi_document(operations: Sequence[Operation], *, with_security: bool) -> bytes:
-    """The document as JSON; security schemes only where tokens are needed."""
+    """The document as JSON; with security schemes only when tokens are needed."""
     types = _types(operations)
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCES)
     shapes = dict(zip(types, schemas, strict=True))
@@ -130,7 +130,7 @@ def _query_parameters(operation: Operation, components: dict[str, Any]) -> list[
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter is there or it is not; a query string has no null."""
+    """The schema of a parameter without null and default, since a query string has no null."""
     kept = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
     choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
     return {**kept, **choices[0]} if len(choices) == 1 else kept | ({"anyOf": choices} if choices else {})

@@ -1,4 +1,4 @@
-"""Threads for the engine's calls: a bounded number, and a queue in which nobody waits forever."""
+"""A bounded pool of threads for the engine's calls, with a queue with a timeout."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Value = TypeVar("Value")
 
 
 class Pool:
-    """Some threads and the requests that wait for one. Used from the event loop only."""
+    """A pool of threads and its queue. Used from the event loop only."""
 
     def __init__(self, name: str, threads: int, queue_seconds: float) -> None:
         self.name = name
         self.threads = threads
         self.running = 0
-        #: Called when more or fewer calls run or wait.
+        #: Called when the number of running or waiting calls changes.
         self.changed: Callable[[], None] = lambda: None
         self._seconds = queue_seconds
         self._slots = FairSlots(threads, lambda: self.changed())
@@ -29,13 +29,12 @@ class Pool:
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for a thread."""
+        """The number of calls that wait for a thread."""
         return self._slots.waiting
 
     async def run(self, actor: str | None, work: Callable[[], Value], *, seconds: float | None = None) -> Value:
-        """What a call returns that is made in a thread. `seconds`: how long it waits for one, if less than usual.
-
-        The slot is given back when the call has ended, even if nobody waits for its value any more.
+        """The result of a call in a thread. `seconds`: the longest wait for a thread, if shorter than the default.
+        The slot is released when the call has ended, even if its caller was cancelled.
         """
         wait = self._seconds if seconds is None else min(seconds, self._seconds)
         if not await self._slots.acquire(actor or "", wait):
@@ -45,7 +44,7 @@ class Pool:
         self.running += 1
         self.changed()
         loop = asyncio.get_running_loop()
-        # The thread knows which request it works for, as the event loop does.
+        # The thread gets the context variables of the request.
         context = contextvars.copy_context()
         future = loop.run_in_executor(self._executor, context.run, work)
         future.add_done_callback(self._ended)
@@ -56,9 +55,9 @@ class Pool:
         self._slots.release()
         self.changed()
         if not future.cancelled():
-            # An error that nobody waits for any more is no news.
+            # Retrieves the error, so that asyncio does not log it when the caller was cancelled.
             future.exception()
 
     def close(self) -> None:
-        """Take no more calls; running calls end by themselves."""
+        """Accept no more calls; running calls are completed."""
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The server as a process: one that serves, or one that looks after several that do. Signals, sockets, an orderly end."""
+"""The server process: a single server, or a supervisor of worker processes. Signals, sockets, orderly shutdown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from omnigraph.server.reloads import held_reloads, remember_reloads
 from omnigraph.server.settings import HEAD_TOO_LARGE, Settings
 from omnigraph.storage.scratch import make_scratch
 
-#: Seconds between two looks of a worker at the process that looks after it.
+#: Seconds between two checks of a worker whether its supervisor is alive.
 _PARENT_POLL = 1.0
 
 _log = logging.getLogger("omnigraph.server")
@@ -61,7 +61,7 @@ def address_of(listening: socket.socket) -> str:
 def run(settings: Settings, announce: Callable[[str], None]) -> None:
     """Serve until a signal ends it. `announce` is called with the address once it is bound."""
     log_to_stderr()
-    # Uvicorn raises the signal that ended it once more when it is done; by then everything has been finished.
+    # Uvicorn raises the signal again when it is done; by then everything is finished, so it is ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _ignored)
     remember_reloads()
@@ -76,7 +76,7 @@ def run(settings: Settings, announce: Callable[[str], None]) -> None:
 
 
 def build(settings: Settings) -> ASGIApp:
-    """Open the graphs and make the application. The process that only looks after workers does not load all this."""
+    """Open the graphs and make the application; a supervisor process does not call this."""
     from omnigraph.server.app import build_app
     from omnigraph.server.state import open_state
 
@@ -99,7 +99,7 @@ def _run_workers(settings: Settings, announce: Callable[[str], None]) -> None:
 
 
 def _end() -> None:
-    """End this process, which is drained: a call that is still running must not hold it up. A cut write heals by itself."""
+    """End this drained process without waiting for running calls; an interrupted write is healed later."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(0)
@@ -110,7 +110,7 @@ def _ignored(number: int, frame: FrameType | None) -> None:
 
 
 def server_config(app: AppOf | ASGIApp, settings: Settings) -> uvicorn.Config:
-    """How uvicorn serves an application, or what makes one in the serving process."""
+    """The uvicorn configuration for an application, or for a factory that makes it in the serving process."""
     return uvicorn.Config(
         app,
         factory=isinstance(app, AppOf),
@@ -132,35 +132,35 @@ def server_config(app: AppOf | ASGIApp, settings: Settings) -> uvicorn.Config:
 
 
 class Http(H11Protocol):
-    """h11, which bounds the head of a request as faster parsers do not. Also what is no request gets the one error object.
-
-    A connection whose first head, or one that has begun, is not complete in time is closed, however its bytes dribble in. So is
-    one on which a request was answered before its body was there, and the rest of the body does not end in time.
+    """The h11 protocol, which bounds the head of a request, unlike faster parsers; invalid requests get the JSON error object.
+    A connection is closed when a request head is not complete in time, however slowly its bytes arrive, and when the rest of
+    the
+    body of an already answered request does not arrive in time.
     """
 
-    #: Seconds for the head of a request, and for the end of a body that nobody reads.
+    #: Seconds for the head of a request, and for the rest of an unread body.
     head_seconds = 30.0
     _head_timer: asyncio.TimerHandle | None = None
-    #: A request was answered, and the rest of its body is still coming.
+    #: Whether a request was answered while its body is still arriving.
     _is_unread = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first head."""
+        """Start the timer for the first head."""
         super().connection_made(transport)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop the timers."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come; a head that is begun has some seconds from its first byte on."""
+        """Handle received bytes; a head must be complete within `head_seconds` of its first byte."""
         super().data_received(data)
         if self._is_unread:
             if self.conn.their_state is h11.SEND_BODY:
                 return
-            # The body that nobody reads has ended: from here on it is a connection between two requests, or in the next one.
+            # The unread body has ended: the connection is idle, or in the next request.
             self._is_unread = False
             self._stop_waiting()
             if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
@@ -174,7 +174,7 @@ class Http(H11Protocol):
             self._await_head()
 
     def on_response_complete(self) -> None:
-        """Give who has not sent all of a body that is refused some time for the rest of it."""
+        """Start a timer for the rest of a body that was refused before it was complete."""
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY and not self.transport.is_closing():
             self._is_unread = True
@@ -189,7 +189,7 @@ class Http(H11Protocol):
             self._head_timer = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer bytes that are no HTTP request, or one whose head is too large, and close the connection."""
+        """Answer an invalid HTTP request or too large a head with 400, and close the connection."""
         request_id = new_ulid()
         body = orjson.dumps({"error": HEAD_TOO_LARGE, "code": "bad_request", "request_id": request_id})
         headers = [
@@ -205,7 +205,7 @@ class Http(H11Protocol):
 
 @dataclass(frozen=True)
 class AppOf:
-    """Makes the application in a worker process. `parent`: the process that looks after it."""
+    """Makes the application in a worker process. `parent`: the process id of its supervisor."""
 
     settings: Settings
     parent: int
@@ -221,7 +221,7 @@ class AppOf:
 
 
 class _Orphans:
-    """An application that ends its process when the one that looks after it is gone."""
+    """An application that ends its process when the supervisor is gone."""
 
     def __init__(self, app: ASGIApp, parent: int) -> None:
         self._app = app
@@ -249,7 +249,7 @@ class Worker(Process):
 
 
 class Workers(Multiprocess):
-    """Uvicorn's supervisor of worker processes, with other rules about when a worker is replaced."""
+    """Uvicorn's supervisor of worker processes, with different rules for replacing workers."""
 
     could_not_start = False
 
@@ -265,16 +265,15 @@ class Workers(Multiprocess):
         return worker
 
     def handle_hup(self) -> None:
-        """Let the workers read their tokens anew; they stay."""
+        """Forward SIGHUP to the workers, which reload without being replaced."""
         for worker in self.processes:
             if worker.pid is not None:
                 os.kill(worker.pid, signal.SIGHUP)
 
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have ended.
-
-        Uvicorn asks each worker for a sign of life and waits for it. One that is killed in between would never answer, and
-        signals would wait as long; the end of a process is known without asking.
+        Uvicorn pings each worker and waits for the answer. A worker killed meanwhile would never answer, and signals would be
+        delayed; here the state of the process is checked instead.
         """
         for place, worker in enumerate(self.processes):
             if self.should_exit.is_set() or worker.process.is_alive():
@@ -285,6 +284,6 @@ class Workers(Multiprocess):
                 self.should_exit.set()
                 return
             _log.error("worker %s has ended with code %s; starting another one", worker.pid, worker.exitcode)
-            # What it had under way is under way no more.
+            # Remove its gauges of running requests.
             mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
             self.processes[place] = self._started()

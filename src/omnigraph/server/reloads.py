@@ -1,4 +1,4 @@
-"""SIGHUP while a process starts: whoever is told to reload before it can do so does it later, and does not die of it."""
+"""SIGHUP during start-up: a reload requested too early is done later, instead of ending the process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _asked: list[int] = []
 
 
 def remember_reloads() -> None:
-    """Keep in mind that somebody has asked, until the application is there."""
+    """Record SIGHUP until the application is ready."""
     signal.signal(signal.SIGHUP, _remember)
 
 
@@ -20,7 +20,7 @@ def _remember(number: int, frame: FrameType | None) -> None:
 
 
 def take_reload() -> bool:
-    """Let signals through that have waited; True when somebody has asked before that."""
+    """Unblock SIGHUP; returns True when a reload was requested before."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
     asked = bool(_asked)
     _asked.clear()
@@ -29,7 +29,7 @@ def take_reload() -> bool:
 
 @contextmanager
 def held_reloads() -> Iterator[None]:
-    """Start a process that lets SIGHUP wait from its first moment on, until it calls `take_reload`."""
+    """Block SIGHUP for processes started in the block, until they call `take_reload`."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
         yield

@@ -1,4 +1,4 @@
-"""What one server is told: its graphs, its address and its limits. Everything here can be sent to a worker process."""
+"""The settings of a server: its graphs, its address and its limits. They can be pickled for worker processes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ GIB = 2**30
 GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
 RESERVED_IDS = frozenset({"policies", "healthz", "openapi", "graphs"})
 
-#: What a client is told whose request can not be read, or is too large before its body.
+#: The error message for an unreadable request, or one with too large a head.
 HEAD_TOO_LARGE = "this is no HTTP request, or its head is too large"
 
-#: Who may do what when there is no policy: a token reads only, or does everything; or there are no tokens at all.
+#: The permissions without a policy: "open" (no tokens), "default-deny" (a token may read only), "full" (a token may do
+#: everything).
 Rights = Literal["open", "default-deny", "full"]
 
 
 @dataclass(frozen=True)
 class GraphSource:
-    """A graph that is served. `queries`: files or folders of stored queries. `policy`: its own rules about who may do what."""
+    """A served graph. `queries`: files or folders of stored queries. `policy`: its policy, or None."""
 
     graph_id: str
     uri: str
@@ -40,10 +41,10 @@ class GraphSource:
 class Limits:
     """The bounds of a server; `OMNIGRAPH_…` variables and the configuration file change them."""
 
-    #: Bytes of a request body, and of one that is streamed into a load.
+    #: The most bytes of a request body, and of a body that is streamed into a load.
     body_bytes: int = MIB
     load_bytes: int = GIB
-    #: Requests that change something, per actor: at the same time, and their estimated bytes.
+    #: Concurrent writing requests per actor: their number, and their estimated bytes.
     actor_requests: int = 16
     actor_bytes: int = 4 * GIB
     #: Seconds a read query may take.
@@ -53,27 +54,27 @@ class Limits:
     write_threads: int = 8
     #: Seconds a request waits for a thread.
     queue_seconds: float = 10.0
-    #: Exports at the same time: of one graph, and in this process; and the seconds one waits for its turn.
+    #: Concurrent exports of one graph, and in this process; and the seconds that an export waits for a slot.
     graph_exports: int = 1
     exports: int = 8
     export_wait_seconds: float = 0.25
-    #: Bytes that the lines of exports may take that were made as jobs.
+    #: The most bytes of the results of export jobs.
     job_result_bytes: int = 4 * GIB
-    #: Seconds between two parts of a body, and until a part of an answer is taken.
+    #: Seconds between two parts of a request body; `send_seconds`: until the client accepts a part of the answer.
     receive_seconds: float = 30.0
-    #: Bytes a second: the body of a request that is no streamed load may take `receive_seconds`, and longer only at this rate.
+    #: Bytes a second: a body (except of a streamed load) may take `receive_seconds`, and longer only at this rate.
     receive_rate: int = 4096
     send_seconds: float = 60.0
-    #: Wrong tokens from one address within a minute that are answered at once, and the seconds that later ones wait.
+    #: How many wrong tokens from an address within a minute are answered at once, and the delay in seconds of further ones.
     free_failures: int = 100
     failure_seconds: float = 1.0
-    #: Bytes of the head of a request: the request line and all headers.
+    #: The most bytes of the head of a request: the request line and all headers.
     head_bytes: int = 64 * 1024
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All that a server process is told."""
+    """The settings of a server process."""
 
     graphs: tuple[GraphSource, ...] = ()
     #: The cluster whose applied revision is served, instead of `graphs`.
@@ -82,13 +83,13 @@ class Settings:
     port: int = 8080
     workers: int = 1
     rights: Rights = "full"
-    #: Who may do what with the server as a whole.
+    #: The policy for the server as a whole.
     policy: Bundle | None = None
-    #: The token that is made for one run of the server; None when tokens come from the environment, or are not needed.
+    #: A token made for one run of the server; None when tokens come from the environment or are not needed.
     one_time_token: str | None = None
     read_only: bool = False
     require_all_graphs: bool = False
-    #: Whether Studio is served at `/`, and the one-time key of the browser that is opened for it.
+    #: Whether Studio is served at `/`, and the one-time key for the browser that is opened for it.
     studio: bool = False
     studio_key: str | None = None
     tls_cert: str | None = None
@@ -96,13 +97,13 @@ class Settings:
     drain_seconds: int = 30
     #: A folder that the worker processes of this run share; None when there is one process.
     shared_folder: str | None = None
-    #: The id of the process that looks after the worker processes of this run; None when there is one process.
+    #: The process id of the supervisor of this run's workers; None when there is one process.
     supervisor: int | None = None
     limits: Limits = field(default_factory=Limits)
 
 
 def graph_source(text: str) -> GraphSource:
-    """A graph as the command line names it: a URI, whose file name gives the id, or `name=URI`."""
+    """The graph of a command line argument: a URI, whose file name gives the id, or `name=URI`."""
     name, equals, rest = text.partition("=")
     if equals and rest and GRAPH_ID.fullmatch(name):
         return checked_source(GraphSource(name, rest))
@@ -110,7 +111,7 @@ def graph_source(text: str) -> GraphSource:
 
 
 def checked_source(source: GraphSource) -> GraphSource:
-    """The source, when its id can be part of a path; else BadRequest."""
+    """The source; raises BadRequest when its id can not be part of a URL path."""
     if not GRAPH_ID.fullmatch(source.graph_id) or source.graph_id in RESERVED_IDS:
         raise BadRequest(
             f"'{source.graph_id}' can not be the id of a graph: it has 1 to 64 letters, digits and `-`, and is none of "
@@ -120,7 +121,7 @@ def checked_source(source: GraphSource) -> GraphSource:
 
 
 def refuse_twice(sources: tuple[GraphSource, ...]) -> None:
-    """Two graphs may not have one id."""
+    """Raise BadRequest when two graphs have the same id."""
     seen: set[str] = set()
     for source in sources:
         if source.graph_id in seen:
@@ -137,7 +138,7 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 def limits_of_environment(environment: Mapping[str, str], base: Limits) -> Limits:
-    """The limits with what the environment says."""
+    """The limits with the values of environment variables."""
     changes: dict[str, Any] = {}
     for variable, name, read in (
         ("OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", "actor_requests", _whole),
@@ -151,7 +152,7 @@ def limits_of_environment(environment: Mapping[str, str], base: Limits) -> Limit
 
 # --- the configuration file -------------------------------------------------------------------------------------------
 
-#: The keys of `server.yaml` that are flags too; `graphs` and `limits` are its own.
+#: The keys of `server.yaml` that are also command line flags; `graphs` and `limits` exist only in the file.
 FILE_KEYS = frozenset(
     {
         "bind",
@@ -171,7 +172,7 @@ FILE_KEYS = frozenset(
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """The content of `server.yaml`; a key that nothing reads is refused. Relative paths are relative to the file."""
+    """The content of `server.yaml`; unknown keys are refused. Relative paths are relative to the file."""
     import yaml
 
     try:
@@ -189,7 +190,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def graphs_of_config(given: object, folder: Path) -> tuple[GraphSource, ...]:
-    """`graphs:` of the file: ids with a URI, or with `{uri, queries}`."""
+    """The graphs of the key `graphs` of the file: ids with a URI, or with `{uri, queries}`."""
     if not isinstance(given, dict):
         raise BadRequest("`graphs` maps ids to a URI, or to {uri: …, queries: …}")
     found = []
@@ -211,7 +212,7 @@ def _placed(uri: str, folder: Path) -> str:
 
 
 def limits_of_config(given: object) -> Limits:
-    """`limits:` of the file, by the names of `Limits`; sizes may be texts such as 512MiB."""
+    """The limits of the key `limits` of the file, by the names of `Limits`; sizes may be texts such as 512MiB."""
     if not isinstance(given, dict):
         raise BadRequest("`limits` is a mapping")
     known = {limit.name: limit.type for limit in fields(Limits)}
@@ -250,7 +251,7 @@ def _seconds(value: object, name: str) -> float:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
+    """Whether an address is reachable from this machine only."""
     if host == "localhost":
         return True
     try:

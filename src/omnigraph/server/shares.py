@@ -1,7 +1,6 @@
-"""What the worker processes of one server know of each other: writes under way by actor, and slots that only one may hold.
-
-Each worker tells its own part in a file of the folder that the workers share, which it keeps locked while it lives. The kernel
-frees the lock of a process that is killed, so a file that can be locked belongs to a dead worker and counts for nothing.
+"""Data shared by the worker processes of a server: running writes by actor, and exclusive slots.
+Each worker writes its part into a file of the shared folder and keeps the file locked while it lives. The kernel releases the
+lock of a killed process, so a file that can be locked belongs to a dead worker and is not counted.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ import orjson
 from omnigraph.ids import new_ulid
 
 _PREFIX = "admission-"
-#: Seconds for which a worker waits until another one has decided. One that is stopped must not stop all others.
+#: The longest wait for another worker's decision in seconds, so that a stopped worker does not stop all others.
 _TURN_SECONDS = 0.05
 _POLL_SECONDS = 0.001
 
 
 class Shares:
-    """The part of one worker, and a look at those of the others. Used from the event loop only."""
+    """The part of this worker, and read access to the parts of the others. Used from the event loop only."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         starting = folder / f"starting-{new_ulid()}"
         self._own = os.open(starting, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._own, fcntl.LOCK_EX)
-        # Nobody finds it before it is locked, and takes it for one of a dead worker.
+        # Renamed after it is locked, so that nobody takes it for the file of a dead worker.
         self._path = starting.rename(folder / f"{_PREFIX}{new_ulid()}")
         self._turn = os.open(folder / "admission.lock", os.O_RDWR | os.O_CREAT, 0o600)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Decide alone, where the other workers let that happen in time; else at the same time as they do."""
+        """Hold the lock for a decision; when other workers hold it for too long, go on without it."""
         deadline = time.monotonic() + _TURN_SECONDS
         while not _locked(self._turn, fcntl.LOCK_EX) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
@@ -48,13 +47,13 @@ class Shares:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
 
     def tell(self, under_way: Mapping[str, tuple[int, int]]) -> None:
-        """Let the others know how many requests and bytes of each actor this worker has under way."""
+        """Publish the numbers of running requests and bytes of each actor in this worker."""
         told = orjson.dumps({_named(who): counts for who, counts in under_way.items()})
         os.pwrite(self._own, told, 0)
         os.ftruncate(self._own, len(told))
 
     def of_others(self, who: str) -> tuple[int, int]:
-        """How many requests and bytes of an actor the other workers have under way."""
+        """The running requests and bytes of an actor in the other workers."""
         requests = size = 0
         for entry in os.scandir(self._folder):
             if not entry.name.startswith(_PREFIX) or entry.path == str(self._path):
@@ -65,7 +64,7 @@ class Shares:
 
     @contextmanager
     def slot(self, name: str, count: int) -> Iterator[bool]:
-        """Hold one of the slots with a name that all workers share, if one is free now."""
+        """Hold one of `count` shared slots of a name during the block; yields False when none is free now."""
         for number in range(count):
             path = self._folder / f"slot-{_named(name)}-{number}"
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -78,7 +77,7 @@ class Shares:
         yield False
 
     def close(self) -> None:
-        """Take the part of this worker away."""
+        """Remove the part of this worker."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
         os.close(self._own)
@@ -86,12 +85,12 @@ class Shares:
 
 
 def _named(who: str) -> str:
-    """An actor or a graph in a form that can be part of a file name."""
+    """The name of an actor or a graph, hashed for use in a file name."""
     return hashlib.sha256(who.encode()).hexdigest()[:32]
 
 
 def _part(path: str, who: str) -> tuple[int, int]:
-    """What a worker that lives tells about an actor; the file of one that is dead is removed."""
+    """The requests and bytes of an actor in a live worker's file; the file of a dead worker is removed."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -105,7 +104,7 @@ def _part(path: str, who: str) -> tuple[int, int]:
         requests, size = told.get(who, (0, 0))
         return requests, size
     except orjson.JSONDecodeError:
-        # It is being written by a worker that did not wait for its turn.
+        # The file is being written by a worker that went on without the lock.
         return 0, 0
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What all requests of one process share: graphs, tokens, rules, pools, slots and metrics."""
+"""The state shared by all requests of a process: graphs, tokens, rules, pools, slots and metrics."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ServerState:
     graphs: ServedGraphs
     tokens: Tokens
     scratch: ScratchFolder
-    #: The server takes no new connections; what has no end ends itself.
+    #: Whether the server is stopping; endless answers then end.
     is_stopping: bool = False
     readers: Pool = field(init=False)
     writers: Pool = field(init=False)
     admission: Admission = field(init=False)
     exports: ExportSlots = field(init=False)
-    #: What the worker processes know of each other; None when there is one process.
+    #: The data shared with the other worker processes; None when there is one process.
     shares: Shares | None = field(init=False)
     failed_tries: FailedTries = field(init=False)
     metrics: Metrics = field(init=False)
@@ -49,9 +49,9 @@ class ServerState:
     #: None unless the environment asks for traces.
     tracing: Tracing | None = field(init=False)
     studio_key: OneTimeKey = field(init=False)
-    #: Jobs that run in this process; a stop waits for them.
+    #: Jobs that run in this process; shutdown waits for them.
     running_jobs: set[asyncio.Task[None]] = field(default_factory=set)
-    #: One reload at a time, so that a slow one does not put an older revision in the place of a newer one.
+    #: One reload at a time, so that a slow reload does not replace a newer revision by an older one.
     _reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -71,15 +71,15 @@ class ServerState:
 
     @property
     def spool(self) -> Path:
-        """The folder of bodies that are being received."""
+        """The folder for bodies that are being received."""
         return self.scratch.path
 
     def _cached(self) -> dict[str, tuple[int, int]]:
-        """How many values the caches of each graph hold, and their bytes."""
+        """The number of cached values of each graph, and their bytes."""
         return {served.graph_id: cache_sizes(served.graph) for served in self.graphs.listed()}
 
     def reload(self) -> None:
-        """Read the tokens anew and, of a cluster, a newer applied revision. What can not be read stays as it was."""
+        """Reload the tokens and, for a cluster, a newer applied revision. Unreadable parts stay as they were."""
         self._reload_tokens()
         if self.settings.cluster is not None:
             task = asyncio.ensure_future(self._reload_cluster(self.settings.cluster))
@@ -87,7 +87,7 @@ class ServerState:
             task.add_done_callback(self.running_jobs.discard)
 
     async def serve_newest(self) -> None:
-        """Serve the newest applied revision of the cluster from now on; the other processes of this server are told."""
+        """Serve the newest applied revision of the cluster, and signal the other processes of this server."""
         if self.settings.cluster is None:
             return
         await self._reload_cluster(self.settings.cluster)
@@ -95,7 +95,7 @@ class ServerState:
             os.kill(self.settings.supervisor, signal.SIGHUP)
 
     async def _reload_cluster(self, address: str) -> None:
-        """Serve the applied revision of a cluster when it is another one. Requests under way end on the graphs they have."""
+        """Serve the applied revision of a cluster if it changed. Running requests keep their graphs."""
         async with self._reloading:
             try:
                 cluster = await asyncio.to_thread(read_applied, address)
@@ -119,7 +119,7 @@ class ServerState:
             _log.info("the tokens were reloaded")
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close pools, graphs and traces, and remove temporary files."""
         self.metrics.close()
         if self.tracing is not None:
             self.tracing.close()
@@ -132,7 +132,7 @@ class ServerState:
 
 
 def tokens_of(settings: Settings) -> Tokens:
-    """The tokens of a server: the one that was made for this run, or those of the environment."""
+    """The tokens of a server: the one-time token of this run, or the tokens of the environment."""
     if settings.rights == "open":
         return Tokens()
     if settings.one_time_token is not None:

@@ -1,7 +1,7 @@
-"""Studio, the web page of the graphs: its built files, the rules that a browser keeps for it, and its one-time key.
-
-The files are made by `scripts/build_studio.py` and lie in `studio_files` beside this module; an installation without them
-says so at the same addresses. The page is one document for all addresses under `/g/`, which the page itself reads.
+"""Studio, the web application: its built files, its security headers, and its one-time key.
+`scripts/build_studio.py` builds the files into `studio_files` beside this module; an installation without them serves a page
+that
+says so. The same document is served for all paths under `/g/`, which the page itself interprets.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ checkout, or install a wheel. The HTTP API works; see <a href="/openapi.json">/o
 
 
 def is_studio_path(path: str) -> bool:
-    """Whether an address belongs to Studio; all others are those of the API."""
+    """Whether a path belongs to Studio; all other paths belong to the API."""
     return path in ("/", "/favicon.svg") or path.startswith(("/g/", "/assets/")) or path == "/g"
 
 
@@ -62,7 +62,7 @@ def _response(scope: Scope) -> Response:
 
 
 def _file(name: str, scope: Scope) -> Response:
-    """A file of the build. Its name holds a digest of its content, so that a browser need not ask for it twice."""
+    """A file of the build. Its name contains a digest of its content, so browsers may cache it forever."""
     place = (FILES / name).resolve()
     media = _TYPES.get(place.suffix)
     if media is None or FILES.resolve() not in place.parents or not place.is_file():
@@ -76,12 +76,12 @@ def _file(name: str, scope: Scope) -> Response:
 
 @lru_cache(maxsize=64)
 def _packed(place: Path, modified: int) -> bytes:
-    """A file, compressed once for each time it was written."""
+    """The compressed content of a file; cached by path and modification time."""
     return gzip.compress(place.read_bytes(), 9)
 
 
 def _security(nonce: str) -> dict[str, str]:
-    """What the browser must not do: load or send anything elsewhere, run inline scripts, be put into a frame."""
+    """Security headers: no requests to other hosts, no inline scripts, no frames."""
     style = f" 'nonce-{nonce}'" if nonce else ""
     rules = (
         "default-src 'none'",
@@ -106,14 +106,14 @@ def _security(nonce: str) -> dict[str, str]:
 
 
 class OneTimeKey:
-    """A key that stands for the server's token, once: for the browser that `omnigraph studio` opens."""
+    """A key that can be exchanged for the server's token once, by the browser that `omnigraph studio` opens."""
 
     def __init__(self, key: str | None) -> None:
         self._key = key
         self._lock = Lock()
 
     def is_taken(self, given: str) -> bool:
-        """Whether the key is the right one; from then on no key is."""
+        """Whether the key is right; after a right key, every key is refused."""
         with self._lock:
             if self._key is None or not hmac.compare_digest(self._key.encode(), given.encode("utf-8", "replace")):
                 return False

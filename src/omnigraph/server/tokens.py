@@ -1,4 +1,4 @@
-"""Bearer tokens: where they come from, and who a token is. Only SHA-256 digests are kept."""
+"""Bearer tokens: their sources, and the actor of a token. Only SHA-256 digests are kept."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def one_token(token: str) -> Tokens:
 
 
 def read_tokens(environment: Mapping[str, str]) -> Tokens:
-    """The tokens that the environment names; none when it names none. Blank and double ones are refused."""
+    """The tokens of the environment, possibly none. Blank and duplicate tokens are refused."""
     if environment.get(SECRET_VARIABLE):
         return _tokens(_pairs(_aws_secret(environment[SECRET_VARIABLE]), SECRET_VARIABLE), SECRET_VARIABLE)
     if environment.get(FILE_VARIABLE):
@@ -64,7 +64,7 @@ def read_tokens(environment: Mapping[str, str]) -> Tokens:
 
 
 def bearer_token(header: Iterable[str]) -> str:
-    """The token of the Authorization headers of a request: exactly one, `Bearer <token>`; else Unauthorized."""
+    """The token of the Authorization header `Bearer <token>`; raises Unauthorized unless there is exactly one."""
     given = list(header)
     if not given:
         raise Unauthorized("missing bearer token")
@@ -101,13 +101,13 @@ class _Entries(list[tuple[str, str]]):
 
 
 def _pairs(text: bytes, origin: str) -> list[tuple[str, str]]:
-    """The entries of a JSON object of texts. A name that is there twice is kept twice, so that it can be refused."""
+    """The entries of a JSON object of texts. Duplicate names are kept, so that they can be refused."""
     try:
         found = json.loads(text, object_pairs_hook=_Entries)
     except (ValueError, UnicodeDecodeError, RecursionError):
         found = None
     if not isinstance(found, _Entries) or not all(isinstance(token, str) for _, token in found):
-        # The text holds tokens, so nothing of it is shown.
+        # The text contains tokens, so none of it is shown.
         raise BadRequest(f'{origin} must be a JSON object from actors to tokens: {{"actor": "token"}}')
     return list(found)
 

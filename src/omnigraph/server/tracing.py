@@ -1,7 +1,6 @@
-"""Traces by OpenTelemetry: a span for each request, with the engine's parts below it.
-
-Off unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` names a receiver; the other `OTEL_…` variables of
-the SDK hold too. The extra `otel` brings what is needed. A request that has a `traceparent` belongs to the trace of its caller.
+"""Traces by OpenTelemetry: a span for each request, with spans of the engine below it.
+Off unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set; the other `OTEL_…` variables of the SDK
+apply too. The extra `otel` installs the SDK. A request with a `traceparent` belongs to the trace of its caller.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _NAME = "omnigraph"
 
-#: Whether the call that is made now belongs to a request that is traced.
+#: Whether the current call belongs to a traced request.
 _is_traced: contextvars.ContextVar[bool] = contextvars.ContextVar("omnigraph_is_traced", default=False)
 
 
@@ -35,7 +34,7 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
 
 
 def open_tracing() -> Tracing | None:
-    """The traces of this process, which are sent as the environment says; None when it asks for none."""
+    """The tracing of this process, configured by the environment; None when it is off."""
     if not is_wanted(os.environ):
         return None
     try:
@@ -69,7 +68,7 @@ class Tracing:
 
     @contextmanager
     def request(self, method: str, headers: Mapping[str, str]) -> Iterator[RequestSpan]:
-        """The span of one request; what is done inside, also in threads that take this context over, belongs to it."""
+        """The span of one request; work in this context, also in threads with a copy of it, belongs to the span."""
         from opentelemetry.trace import SpanKind
 
         parent = self._propagator.extract(headers)
@@ -81,7 +80,7 @@ class Tracing:
                 _is_traced.reset(token)
 
     def span(self, name: str, about: dict[str, About]) -> AbstractContextManager[None]:
-        """A part of a request. What the process does besides requests, such as a lease, makes no traces of its own."""
+        """The span of a part of a request; work outside of requests, such as renewing a lease, is not traced."""
         return self._span(name, about)
 
     @contextmanager
@@ -89,12 +88,12 @@ class Tracing:
         if not _is_traced.get():
             yield
             return
-        # What an error says may hold rows or places, so only its kind is told, on the span of the request.
+        # Error messages may contain rows or paths, so only the kind of an error is recorded, on the request's span.
         with self._tracer.start_as_current_span(name, attributes=_named(about), record_exception=False):
             yield
 
     def begun(self, name: str, about: dict[str, About]) -> End:
-        """A part of a request that ends elsewhere."""
+        """Begin the span of a part of a request; the returned function ends it."""
         if not _is_traced.get():
             return _nothing
         span = self._tracer.start_span(name, attributes=_named(about))
@@ -106,13 +105,13 @@ class Tracing:
         return end
 
     def close(self) -> None:
-        """Send what is left, and stop."""
+        """Send the remaining spans, and stop."""
         watch_spans(None)
         self._provider.shutdown()
 
 
 class RequestSpan:
-    """The span of a request while it is under way."""
+    """The span of a running request."""
 
     def __init__(self, span: Span) -> None:
         self._span = span
@@ -123,7 +122,7 @@ class RequestSpan:
         return f"{self._span.get_span_context().trace_id:032x}"
 
     def end(self, *, operation: str, method: str, status: int, graph: str | None, request_id: str) -> None:
-        """Say what the request was and how it ended. Actors, bodies and texts of errors are no part of a trace."""
+        """Record the operation and the outcome of the request. Actors, bodies and error messages are not recorded."""
         from opentelemetry.trace import StatusCode
 
         self._span.update_name(operation)

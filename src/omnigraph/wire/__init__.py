@@ -1,1 +1,1 @@
-"""What goes over HTTP: the JSON shapes of results and errors, and the way back to the library's own objects."""
+"""The HTTP formats: the JSON shapes of results and errors, and their conversion back to the library's objects."""

@@ -1,4 +1,4 @@
-"""The answer of a query as an Arrow stream: the rows, and beside them what a `Result` knows."""
+"""The answer of a query as an Arrow stream: the rows, with the other fields of a `Result` as metadata."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parquet_bytes(result: Result) -> bytes:
 
 
 def result_of(content: bytes) -> Result:
-    """The result that an Arrow stream of `arrow_bytes` holds."""
+    """The result in an Arrow stream made by `arrow_bytes`."""
     with pa.ipc.open_stream(pa.py_buffer(content)) as stream:
         table = stream.read_all()
     metadata = dict(table.schema.metadata or {})

@@ -1,7 +1,6 @@
-"""Errors over HTTP: the status and JSON body of an error, and the error of a status and body.
-
-A body is `{error, code?, …details}`; details that are not known are absent. Clients that ask for the library's form
-(`LIBRARY_JSON`) also get the error's class and attributes, from which `rebuild_error` makes the same error again.
+"""Errors over HTTP: the status and JSON body of an error, and the error for a status and body.
+A body is `{error, code?, …details}`; unknown details are absent. Clients that request the library's form (`LIBRARY_JSON`) also
+get the error's class and attributes, from which `rebuild_error` makes an equal error.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from omnigraph import errors
 from omnigraph.errors import KeyConflict, LoadRejected, OmnigraphError
 from omnigraph.merge.result import Conflict as MergeConflict
 
-#: The media type that asks for the library's own form of results and errors beside the contract's.
+#: The media type with which a client requests the library's form of results and errors in addition.
 LIBRARY_JSON = "application/vnd.omnigraph+json"
-#: The field that carries the library's form.
+#: The field with the library's form.
 LIBRARY = "library"
 
-#: The word for a status; statuses that are not listed have none.
+#: The code for a status; other statuses have no code.
 CODES = {
     400: "bad_request",
     401: "unauthorized",
@@ -37,17 +36,17 @@ CODES = {
     500: "internal",
 }
 
-#: What a client is told of an error that is none of ours: its message may hold paths or values.
+#: The message to clients for an unexpected error, whose own message may contain paths or values.
 INTERNAL_MESSAGE = "internal error; the log of the server has the details under this request id"
 
-#: Attributes that name places of the server, which are nobody else's business.
+#: Attributes with paths of the server, which clients must not see.
 _PRIVATE_ATTRIBUTES = frozenset({"path", "uri", "recorded", "actual_root", "file"})
 
 _BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Refused(errors.BadRequest):
-    """A request that HTTP itself refuses, with a status that no other error has. `headers`: of the answer."""
+    """A request that is refused with an HTTP-specific status. `headers`: headers of the answer."""
 
     def __init__(self, message: str, *, status: int, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -55,7 +54,7 @@ class Refused(errors.BadRequest):
         self.headers = dict(headers or {})
 
 
-#: The first class that an error is an instance of decides its status.
+#: The first matching class decides the status of an error.
 _STATUSES: tuple[tuple[type[OmnigraphError], int], ...] = (
     (errors.Unauthorized, 401),
     (errors.Denied, 403),
@@ -93,7 +92,7 @@ def error_body(error: Exception, status: int, *, whole: bool = False) -> dict[st
     if not isinstance(error, OmnigraphError):
         return {"error": INTERNAL_MESSAGE, "code": CODES[500]}
     body: dict[str, Any] = {"error": error.message}
-    # The contract gives a lost conditional write no code, but the failed If-Match of a blob one.
+    # By contract, a lost conditional write has no code, but a failed If-Match of a blob has one.
     if status in CODES and not isinstance(error, errors.PreconditionFailed):
         body["code"] = CODES[status]
     body |= details_of(error)
@@ -145,7 +144,7 @@ def details_of(error: OmnigraphError) -> dict[str, Any]:
 
 
 def merge_conflict(conflict: MergeConflict) -> dict[str, Any]:
-    """One conflict of a merge, its kind in snake_case."""
+    """The JSON form of a merge conflict, with its kind in snake_case."""
     kind = _BOUNDARY.sub("_", conflict.kind).lower()
     told = {"entity_kind": conflict.entity_kind, "type_name": conflict.type_name, "entity_id": conflict.entity_id}
     return _known(told) | {"kind": kind, "message": conflict.message}
@@ -162,7 +161,7 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 # --- the way back -----------------------------------------------------------------------------------------------------
 
-#: What a status means when the body does not say which error it was.
+#: The error class for a status when the body does not name one.
 _BY_STATUS: dict[int, type[OmnigraphError]] = {
     400: errors.BadRequest,
     401: errors.Unauthorized,
@@ -175,7 +174,7 @@ _BY_STATUS: dict[int, type[OmnigraphError]] = {
 
 
 def rebuild_error(status: int, body: Mapping[str, Any]) -> OmnigraphError:
-    """The error that a server told: the same class with the same attributes where the body says it, else by status."""
+    """The error of a server's answer: with the class and attributes in the body if present, else by status."""
     message = str(body.get("error", f"the server answered with status {status}"))
     told = body.get(LIBRARY)
     if isinstance(told, Mapping):
@@ -200,19 +199,19 @@ def _revived(cls: type[OmnigraphError], told: Mapping[str, Any]) -> OmnigraphErr
 
 
 def _attribute_names(cls: type[OmnigraphError]) -> set[str]:
-    """What the errors of a class are made with, also by the classes that it comes from."""
+    """The parameter (and local) names of the constructors of an error class and its base classes."""
     made = [base.__init__ for base in cls.__mro__ if "__init__" in vars(base) and issubclass(base, OmnigraphError)]
     return {name for function in made for name in function.__code__.co_varnames}
 
 
 def conflict_of(told: Mapping[str, Any]) -> MergeConflict:
-    """A conflict of a merge from the library's form."""
+    """The merge conflict of the library's form."""
     names = ("kind", "type_key", "entity_id", "message", "base", "ours", "theirs")
     return MergeConflict(**{name: told[name] for name in names if name in told})
 
 
 def _from_details(body: Mapping[str, Any], message: str) -> OmnigraphError | None:
-    """The error that a detail field of the contract stands for; None when there is none."""
+    """The error for a detail field of the contract; None when the body has none."""
     if (limit := body.get("resource_limit")) is not None:
         return errors.ResourceLimit(message, **limit)
     if (failure := body.get("precondition_failure")) is not None:
@@ -243,13 +242,13 @@ def _by_status(status: int, message: str) -> OmnigraphError:
     return _BY_STATUS.get(status, OmnigraphError)(message)
 
 
-#: How the library calls rows that it is given in memory.
+#: The library's file name for rows given in memory.
 IN_MEMORY = "<data>"
 
 
 @contextmanager
 def told_by_record(unit: str, name: str) -> Iterator[None]:
-    """Problems are told by line or record of the body, not by the name of the file that it was kept in."""
+    """Rewrite errors in the block so that they name the line or record of the body instead of the temporary file."""
     place = re.compile(re.escape(name) + r":([0-9]+):")
     try:
         yield

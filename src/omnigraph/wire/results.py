@@ -1,4 +1,4 @@
-"""The library's results from their plain data (`to_dict`), as they come over HTTP."""
+"""Conversion of the plain data of results (`to_dict`), received over HTTP, to the library's objects."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Report = TypeVar("Report")
 
 
 def told_report(report: object) -> Any:
-    """A report of maintenance, a dataclass of plain values, as JSON has it."""
+    """A maintenance report, a dataclass of plain values, as JSON data."""
     return msgspec.to_builtins(report)
 
 
 def report_of(kind: type[Report], told: Told) -> Report:
-    """A report of maintenance from what `told_report` made of it."""
+    """The maintenance report of the data made by `told_report`."""
     return msgspec.convert(told, kind)
 
 

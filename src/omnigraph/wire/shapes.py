@@ -1,4 +1,4 @@
-"""The JSON shapes of results: over HTTP, and what the command line prints with `--json`."""
+"""The JSON shapes of results: over HTTP, and in the command line's `--json` output."""
 
 from __future__ import annotations
 
@@ -62,10 +62,9 @@ class ShownBlob(Protocol):
 
 
 def commit_output(commit: Commit) -> dict[str, Any]:
-    """A commit; null as its branch means main.
-
-    Only where there is something to tell: `group` (it was published together with others), `message`, `changed` (how many nodes
-    and edges).
+    """A commit as JSON; the branch null means main.
+    Present only when known: `group` (it was published together with other commits), `message`, `changed` (counts of nodes and
+    edges).
     """
     told: dict[str, Any] = {
         "graph_commit_id": commit.id,
@@ -87,7 +86,7 @@ def commit_output(commit: Commit) -> dict[str, Any]:
 
 
 def read_output(query_name: str, branch: str | None, snapshot: str | None, result: Result) -> dict[str, Any]:
-    """The answer of a read query, and the branch or the snapshot that was asked for; the other one is null."""
+    """The answer of a read query, with the requested branch or snapshot (the other is null)."""
     return {
         "query_name": query_name,
         "target": {"branch": branch, "snapshot": snapshot},
@@ -120,13 +119,13 @@ def load_output(uri: str, result: LoadResult) -> dict[str, Any]:
         "branch_created": result.branch_created,
         **_loaded(result),
         "commit": commit_output(result.commit),
-        # A server tells what was loaded, and a repeat has loaded nothing: neither has a report.
+        # Results of a server and of repeated calls have no report.
         **({} if not result.report.why else {"report": _report(result.report)}),
     }
 
 
 def _report(report: LoadReport) -> dict[str, Any]:
-    """How a load went: which engine and why, seconds of each stage, sizes in bytes."""
+    """The report of a load: the engine and the reason for it, seconds of each stage, sizes in bytes."""
     return {
         "engine": report.engine,
         "why": report.why,
@@ -154,7 +153,7 @@ def load_answer(uri: str | None, actor: str | None, result: LoadResult) -> dict[
 
 
 def _loaded(result: LoadResult) -> dict[str, Any]:
-    """How many entities of which types; the lists are sorted by name."""
+    """The loaded entities by type, sorted by name, and their total."""
     listed = {
         kind: [
             {"name": table.type, "entities_loaded": table.rows}
@@ -170,7 +169,7 @@ def _loaded(result: LoadResult) -> dict[str, Any]:
 def merge_output(source: str, target: str, actor: str | None, result: MergeResult) -> dict[str, Any]:
     """What a merge did, in the shape that existing clients read.
 
-    `level` is there only when properties were compared, and whether the source was deleted only where that was asked for.
+    `level` is present only when properties were compared; `branch_deleted` only when the deletion was requested.
     """
     from omnigraph.commit.config import ENTITY_LEVEL
 
@@ -202,7 +201,7 @@ def stored_query_output(query: Query) -> dict[str, Any]:
 
 
 def precondition_output(error: PreconditionFailed) -> dict[str, Any]:
-    """A lost compare-and-swap."""
+    """The body for a lost compare-and-swap."""
     failure = {"expected": error.expected} | ({} if error.actual is None else {"actual": error.actual})
     return {"error": error.message, "precondition_failure": failure}
 
@@ -236,7 +235,7 @@ def blob_output(
     branch: str | None,
     snapshot: str | None,
 ) -> dict[str, Any]:
-    """Where a blob value is and how large; its bytes are read apart."""
+    """The place and size of a blob value; its bytes are read separately."""
     about = {"size": blob.length, "etag": blob.etag, "uri": blob.uri}
     target = {"branch": branch, "snapshot": snapshot, "resolved_snapshot": blob.snapshot_id}
     return {
@@ -259,7 +258,7 @@ MOST_LISTED = 10_000
 def page(
     items: list[Item], limit: int | None, page_token: str | None, key: Callable[[Item], str]
 ) -> tuple[list[Item], dict[str, str]]:
-    """A page of a list that is in memory: all of it unless a limit is given; the token is the last entry's key."""
+    """A page of a list in memory (all of it without a limit), and its page token, the key of the last entry."""
     start = 0
     if page_token is not None:
         places = [place for place, item in enumerate(items) if key(item) == page_token]

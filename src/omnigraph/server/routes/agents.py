@@ -12,7 +12,7 @@ from omnigraph.server.state import ServerState
 
 
 def operations(state: ServerState) -> list[Operation]:
-    """The one operation for agents. What must be allowed depends on the tool that a message calls, and is asked then."""
+    """The operation for agents. The needed permissions depend on the tool that a message calls, and are checked then."""
 
     async def converse(call: Call, scope: Scope) -> Answer:
         protocol = await load_protocol()

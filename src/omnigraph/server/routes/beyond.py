@@ -53,14 +53,14 @@ def _entity(call: Call) -> Answer:
 
 
 def _compared_needs(call: Call) -> Iterable[Need]:
-    """Reading both targets that the body compares."""
+    """The needs to read both targets of a comparison."""
     body: bodies.DiffBody | CompareBody = call.body
     branches = call.graph.branches()
     return [Need(READ, _branch_of(call, target, branches)) for target in (body.before, body.after or MAIN)]
 
 
 def _branch_of(call: Call, target: str, branches: list[str]) -> str | None:
-    """The branch of a read target; None for one that is not there, as the comparison will say."""
+    """The branch of a read target; None when it does not exist, which the comparison reports."""
     if target in branches:
         return target
     try:
@@ -95,9 +95,8 @@ def _change_main(call: Call) -> Iterable[Need]:
 
 
 def _pick_needs(call: Call) -> Iterable[Need]:
-    """Changing the branch, and reading the one that the commit was made on: its rows are copied, or its changes shown.
-
-    Where the schema of the branch would change, `schema_apply` is needed too. The graph asks for it where the kind does not tell.
+    """The needs to change the branch and to read the branch of the commit, whose rows are copied or changes shown.
+    A schema change needs `schema_apply` too; the graph checks it where the kind of the commit does not show it.
     """
     body: bodies.PickBody = call.body
     branch = named(body.branch)
@@ -106,7 +105,7 @@ def _pick_needs(call: Call) -> Iterable[Need]:
         commit = call.graph.commit(body.commit)
         return [*needs, *schema_needs(body.options, branch, commit_kind=commit.kind), Need(READ, commit.branch)]
     except (BadRequest, NotFound):
-        # A commit that is not there is told by the work, after the change was allowed.
+        # The work reports a missing commit, after the change was allowed.
         return needs
 
 
@@ -178,7 +177,7 @@ def _plan_schema(call: Call) -> Answer:
 
 
 def comparison(name: str, path: str, summary: str, work: Work, body: type[Struct], answer: type[Struct]) -> Operation:
-    """An operation that compares two states, which its body names."""
+    """An operation that compares the two states named in its body."""
     return Operation(
         name,
         "POST",

@@ -1,4 +1,4 @@
-"""Blob values over HTTP: ranges, conditions, and external values, which are only pointed at."""
+"""Blob values over HTTP: ranges, conditions, and redirects to external values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnigraph.wire.failures import Refused
 
 _RANGE = re.compile(r"bytes=(?P<first>[0-9]*)-(?P<last>[0-9]*)")
 _TAG = re.compile(r'\s*(?P<weak>W/)?"(?P<tag>[^"]*)"\s*')
-#: No position in a file has more digits, and Python refuses to read very many. A larger number means the last position there is.
+#: Positions with more digits count as the largest position; Python refuses to convert very many digits.
 _MOST_DIGITS = 18
 
 
@@ -68,7 +68,7 @@ def _headers(value: BlobValue) -> dict[str, str]:
 
 
 def _elsewhere(value: BlobValue) -> Answer:
-    """Where an external value lies; this server never fetches it."""
+    """A redirect to an external value, which the server never fetches itself."""
     headers = {
         "Location": value.uri or "",
         "Cache-Control": "no-store",
@@ -78,7 +78,7 @@ def _elsewhere(value: BlobValue) -> Answer:
 
 
 def _condition(call: Call, value: BlobValue, headers: dict[str, str]) -> Answer | None:
-    """The answer when a condition ends the request: If-Match is strong and comes first, If-None-Match is weak."""
+    """The answer when a condition ends the request, else None: If-Match (strong) first, then If-None-Match (weak)."""
     wanted = ",".join(call.headers.get("if-match", []))
     if wanted and not _matches(wanted, value.etag, strong=True):
         raise Refused("the value has another ETag than If-Match names", status=412, headers=headers)
@@ -89,7 +89,7 @@ def _condition(call: Call, value: BlobValue, headers: dict[str, str]) -> Answer 
 
 
 def _matches(header: str, etag: str | None, *, strong: bool) -> bool:
-    """Whether a list of entity tags names this one; `*` names every one."""
+    """Whether a list of entity tags contains the tag; `*` contains every tag."""
     if header.strip() == "*":
         return True
     tags = (_TAG.fullmatch(item) for item in header.split(","))
@@ -97,7 +97,7 @@ def _matches(header: str, etag: str | None, *, strong: bool) -> bool:
 
 
 def _span(call: Call, length: int, etag: str) -> Span:
-    """The bytes that are asked for: one range that can be read, else all of them."""
+    """The requested bytes: a single valid range, else all bytes."""
     whole = Span(0, length, partial=False)
     if_range = call.headers.get("if-range")
     if if_range is not None and if_range != [etag]:
@@ -121,7 +121,7 @@ def _span(call: Call, length: int, etag: str) -> Span:
 
 
 def _position(digits: str) -> int:
-    """The number that digits are; one that no file reaches is the largest that an answer can hold."""
+    """The number of some digits; too many digits give the largest number that an answer can hold."""
     meant = digits.lstrip("0") or "0"
     return int(meant) if len(meant) <= _MOST_DIGITS else bodies.LARGEST
 

@@ -1,4 +1,4 @@
-"""Operations on the cluster that is served: a declaration that is sent is planned or applied by the server itself."""
+"""Operations on the served cluster: the server plans or applies a declaration that a client sends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _apply_needs(call: Call) -> Iterable[Need]:
 
 
 def operations(state: ServerState) -> list[Operation]:
-    """Plan and apply. What is wrong with a declaration is no error of the request: its answer tells it."""
+    """Plan and apply. Errors of a declaration are in the answer, and not errors of the request."""
 
     def sent(call: Call) -> Sent:
         if state.settings.cluster is None:
@@ -38,7 +38,7 @@ def operations(state: ServerState) -> list[Operation]:
         return call.json(commands.plan(sent(call)).to_dict())
 
     async def apply(call: Call, scope: Scope) -> Answer:
-        """Apply, then serve what was applied: in this process before the answer, in the other ones soon after it."""
+        """Apply, then serve the new revision: in this process before the answer, in the other processes soon after."""
 
         def applied() -> Outcome:
             return commands.apply(sent(call), call.actor)
@@ -77,6 +77,6 @@ def operations(state: ServerState) -> list[Operation]:
 
 
 async def _admitted(call: Call, state: ServerState, work: Callable[[], Outcome]) -> Outcome:
-    """What a writer of this server returns, with its admission and in a thread as every other one."""
+    """The outcome of work that runs with admission in a thread of the writers."""
     with state.admission.admit(call.actor, len(call.content)):
         return await state.writers.run(call.actor, work)

@@ -1,4 +1,4 @@
-"""Operations for who looks around: the schema as data, checks while typing, neighbours, branches, comparisons, permissions."""
+"""Operations for exploring: the schema as data, checks while typing, neighbours, branches, comparisons, permissions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from omnigraph.server.routes.beyond import comparison
 from omnigraph.server.routes.reads import names_snapshot, read_nothing, read_target
 from omnigraph.server.routes.sources import named
 
-#: The name of a branch that nobody has, to ask what would be allowed there.
+#: The name of a branch that does not exist, to check permissions on new branches.
 _NEW = "load/new"
 
 
@@ -130,7 +130,7 @@ def _compare(call: Call) -> Answer:
 
 
 def _permission_needs(call: Call) -> Iterable[Need]:
-    """Everybody may ask about themselves; about others, who administers the graph."""
+    """No need for one's own permissions; ADMIN for the permissions of another actor."""
     asked: models.PermissionParameters = call.parameters
     return [] if asked.actor in (None, call.actor) else [Need(ADMIN)]
 
@@ -150,7 +150,7 @@ def _permissions(call: Call) -> Answer:
         ADMIN: Need(ADMIN),
     }
     refused = {action: _refusal(call, actor, need) for action, need in needs.items()}
-    # A policy may let somebody write and merge drafts only, whatever branch is looked at.
+    # A policy may allow merging of some branches only, so all branches are checked.
     others = [name for name in call.graph.branches() if name != MAIN]
     merges = [_refusal(call, actor, Need(BRANCH_MERGE, name, MAIN)) for name in (*others, _NEW)]
     refused[BRANCH_MERGE] = None if None in merges else merges[0]
@@ -166,7 +166,7 @@ def _permissions(call: Call) -> Answer:
 
 
 def _refusal(call: Call, actor: str | None, need: Need) -> str | None:
-    """Why an actor may not do this, in one line; None when they may."""
+    """Why an actor lacks a permission, in one line; None when the actor has it."""
     try:
         call.access.check(actor, need)
     except Denied as denied:

@@ -1,4 +1,4 @@
-"""Operations that stream or page what a graph holds and how it changes: exports, baselines, changes."""
+"""Operations that stream or page the contents and changes of a graph: exports, baselines, changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from omnigraph.server.routes.sources import named
 
 
 def _commit_branch_needs(call: Call) -> Iterable[Need]:
-    """Reading the branch that the commit was made on; a forbidden commit looks like one that is not there."""
+    """Check the permission to read the branch of the commit; a forbidden commit is reported as not found."""
     commit_id = call.path["commit_id"]
     found = call.graph.commit(commit_id)
     try:
@@ -76,11 +76,11 @@ def _feed(call: Call) -> Answer:
 
 
 def _feed_stream(call: Call) -> Follow:
-    """The feed as server-sent events; the id of an event is the cursor behind it, so a client goes on where it was."""
+    """The feed as server-sent events; the id of an event is the cursor after it, so that a client can resume there."""
     asked: bodies.StreamParameters = call.parameters
     last = call.header("last-event-id")
     if last is not None and (asked.cursor is not None or asked.start is not None):
-        # A client that connects again repeats its first address; what it has seen since is what counts.
+        # A reconnecting client repeats its first URL; the last event that it has seen takes precedence.
         asked = msgspec.structs.replace(asked, cursor=None, start=None)
     wanted: dict[str, Any] = {"kinds": asked.kind, "types": asked.type, "ops": asked.op}
     branch = _branch(asked.branch)
@@ -119,7 +119,7 @@ def _export(call: Call) -> Stream:
 
 
 def _baseline(call: Call) -> Stream:
-    """The lines of a snapshot, then its cursor: who has not taken all of the data does not get the cursor."""
+    """The lines of a snapshot, then its cursor, which only a client that has read all data gets."""
     body: bodies.BaselineBody = call.body
     captured = call.graph.baseline(named(body.branch), kinds=body.kind, types=body.type, ops=body.op)
     assert isinstance(captured.snapshot, Snapshot)

@@ -23,7 +23,7 @@ def _list_graphs(call: Call) -> Iterable[Need]:
 
 
 def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Operation]:
-    """The flat operations; the document describes them and those of the graphs."""
+    """The operations without a graph; the OpenAPI document describes them and the operations of graphs."""
 
     def health(call: Call) -> Answer:
         return call.json({"status": "ok", "version": __version__, "internal_schema_version": CURRENT})
@@ -38,7 +38,7 @@ def operations(state: ServerState, of_graphs: Sequence[Operation]) -> list[Opera
         return call.json(shape, status=200 if is_ready else 503)
 
     def _is_known(call: Call) -> bool:
-        """Whether the caller has a token, or needs none: others are not told which graphs there are."""
+        """Whether the caller has a valid token or needs none; other callers may not see the graphs."""
         if state.settings.rights == "open":
             return True
         given = call.headers.get("authorization", [])

@@ -1,4 +1,4 @@
-"""Operations on jobs: how far one is, once or as server-sent events."""
+"""Operations on jobs: the progress of a job, once or as server-sent events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from omnigraph.server.state import ServerState
 
 
 def operations(state: ServerState) -> list[Operation]:
-    """The operations on the jobs of a server. Whoever has started a job may ask about it, and nobody else."""
+    """The operations on the jobs of a server. Only the actor who started a job can see it."""
 
     def find(call: Call) -> dict[str, Any]:
         assert call.served is not None

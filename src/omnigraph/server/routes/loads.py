@@ -14,7 +14,7 @@ from omnigraph.server.routes.sources import named
 from omnigraph.wire.failures import IN_MEMORY, told_by_record
 from omnigraph.wire.shapes import load_answer
 
-#: Up to so many bytes a streamed body is read from memory, which needs no second look at the file.
+#: A streamed body of at most so many bytes is loaded from memory, which avoids reading the file twice.
 _SMALL = 8 * 2**20
 
 

@@ -25,27 +25,27 @@ ROWS = "application/x-ndjson"
 
 
 def read_main(call: Call) -> Iterable[Need]:
-    """Reading main."""
+    """The need to read main."""
     return [Need(READ, MAIN)]
 
 
 def read_nothing(call: Call) -> Iterable[Need]:
-    """Reading what belongs to no branch."""
+    """The need to read data that belongs to no branch."""
     return [Need(READ)]
 
 
 def read_parameter_branch(call: Call) -> Iterable[Need]:
-    """Reading the branch that the parameters name."""
+    """The need to read the branch in the parameters."""
     return [Need(READ, named(call.parameters.branch))]
 
 
 def read_target(call: Call) -> Iterable[Need]:
-    """Reading the branch, or the branch of the snapshot, that the request names."""
+    """The need to read the branch, or the branch of the snapshot, of the request."""
     return [Need(READ, target_branch(call))]
 
 
 def target_branch(call: Call) -> str:
-    """The branch, or the branch of the snapshot, that the request names."""
+    """The branch, or the branch of the snapshot, of the request."""
     asked = _asked(call)
     refuse_both(asked.branch, asked.snapshot)
     return named(asked.branch) if asked.snapshot is None else snapshot_of(call, asked.snapshot).branch
@@ -57,12 +57,12 @@ def names_snapshot(call: Call) -> bool:
 
 
 def _asked(call: Call) -> Any:
-    """What says which state is meant: the body, or the parameters of a request without one."""
+    """The part of the request that names the state: the body, or the parameters of a request without a body."""
     return call.parameters if call.body is None else call.body
 
 
 def snapshot_of(call: Call, text: str) -> Snapshot:
-    """The snapshot that a caller names. What names none is a commit that is not there, as the contract has it."""
+    """The snapshot of a reference; an invalid reference raises CommitNotFound, as the contract requires."""
     try:
         return call.graph.snapshot(at=text)
     except BadRequest:
@@ -91,7 +91,7 @@ def _query(call: Call) -> Answer:
 
 
 def answer_query(call: Call, asked: Asked, branch: str | None, snapshot: str | None, result: Result) -> Answer:
-    """The rows of a query in the form that the client accepts: JSON, Arrow, Parquet, or rows one by one."""
+    """The rows of a query in the form that the client prefers: JSON, Arrow, Parquet, or JSON lines."""
     shown = None if snapshot is not None else named(branch)
     headers = {"Omnigraph-Graph-Commit": result.commit, "Vary": "Accept"}
     form = call.preferred(ARROW_STREAM, PARQUET, ROWS)
@@ -115,7 +115,7 @@ def run_query(
     schema: SchemaOf = NOW,
     memory: int | None = None,
 ) -> Result:
-    """The rows of a read query, within the time of the request and while its client listens."""
+    """The result of a read query, within the timeout of the request; cancelled when the client disconnects."""
     return call.graph.query(
         asked.source,
         asked.name,
@@ -130,7 +130,7 @@ def run_query(
 
 
 def allowed_memory(asked: int | None) -> int | None:
-    """The memory of a query in bytes, when the request says it: less than the server allows, never more."""
+    """The requested memory limit of a query in bytes, at most the server's limit; None when it is not requested."""
     return None if asked is None else min(asked, limits_from_environment().memory)
 
 
@@ -167,7 +167,7 @@ def _commits(call: Call) -> Answer:
     branch = named(asked.branch)
     wanted = asked.filters
     if asked.limit == 1 and asked.page_token is None and not any(value is not None for value in wanted.values()):
-        # The head alone costs the same however long the history is.
+        # Reading only the head does not depend on the length of the history.
         head = call.graph.head(branch)
         commits, token = [head], {} if head.parent is None else {"next_page_token": head.id}
     else:
@@ -186,7 +186,7 @@ def _commit(call: Call) -> Answer:
 def query_operation(
     name: str, path: str, summary: str, work: Work, body: type[Struct], answer: type[Struct], **more: Any
 ) -> Operation:
-    """An operation on a read query, whose text and state its body has."""
+    """An operation on a read query; its body has the text and the state."""
     return Operation(
         name,
         "POST",

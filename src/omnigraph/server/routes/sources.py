@@ -1,4 +1,4 @@
-"""Query texts and parameters as they come over HTTP. A text is never taken for the path of a file."""
+"""Query texts and parameters over HTTP. A text is never treated as the path of a file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from omnigraph.language.query.parser import find_query, parse_query_file
 from omnigraph.language.schema.build import compile_schema
 from omnigraph.server.operation import Call
 
-#: Parsed texts that are kept.
+#: How many parsed texts are cached.
 _REMEMBERED = 512
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One query of a text and what it is called with."""
+    """One query of a text, with its parameters."""
 
     source: str
     query: Query
@@ -36,13 +36,13 @@ class Asked:
 def _parsed(source: str) -> QueryFile:
     parsed = parse_query_file(source)
     if "{" not in source and source.strip().endswith(".gq"):
-        # The library would take such a text for the name of a file.
+        # The library would treat such a text as the name of a file.
         raise BadRequest("a query is sent as its text, not as the name of a file")
     return parsed
 
 
 def asked_read(call: Call, source: str, name: str | None, params: Mapping[str, Any] | None) -> Asked:
-    """The read query of a text; a mutation is refused with where to send it."""
+    """The read query of a text; a mutation is refused with the route to use."""
     query = find_query(_parsed(source), name)
     if query.is_mutation and not call.whole:
         raise BadRequest(f"{query.title} contains mutations; send it to POST /mutate")
@@ -50,7 +50,7 @@ def asked_read(call: Call, source: str, name: str | None, params: Mapping[str, A
 
 
 def asked_mutation(call: Call, source: str, name: str | None, params: Mapping[str, Any] | None) -> Asked:
-    """The mutation of a text; a read query is refused with where to send it."""
+    """The mutation of a text; a read query is refused with the route to use."""
     query = find_query(_parsed(source), name)
     if not query.is_mutation and not call.whole:
         raise BadRequest(f"{query.title} is a read; send it to POST /query")
@@ -58,7 +58,7 @@ def asked_mutation(call: Call, source: str, name: str | None, params: Mapping[st
 
 
 def schema_text(source: str) -> str:
-    """A schema that was sent, checked by itself. A text that the library would take for the name of a file is refused."""
+    """A sent schema, compiled as a check. A text that the library would treat as the name of a file is refused."""
     compile_schema(source)
     if "{" not in source and source.strip().endswith(".pg"):
         raise BadRequest("a schema is sent as its text, not as the name of a file")
@@ -66,20 +66,20 @@ def schema_text(source: str) -> str:
 
 
 def declared(call: Call, query: Query, params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The parameters that a query declares. Others are ignored, unless the client asks for the library's rules."""
-    # The parameters of a query without a name are declared by what is given.
+    """The declared parameters of a query. Others are ignored, unless the client requests the library's rules."""
+    # The given values declare the parameters of a query without a head.
     if params is None or call.whole or not query.name:
         return params
     names = {param.name for param in query.params}
     if params.keys() <= names:
         return params
-    # What can not be meant as a value is refused also where it would be ignored.
+    # Values of an impossible kind are refused even for ignored parameters.
     bind_params([], {name: value for name, value in params.items() if name not in names}, undeclared="ignore")
     return {name: value for name, value in params.items() if name in names}
 
 
 def one_of(what: str, **given: str | None) -> str | None:
-    """The one value that was given under several names; BadRequest when there are two."""
+    """The value given under one of several names, or None; raises BadRequest when two are given."""
     found = {name: value for name, value in given.items() if value is not None}
     if len(found) > 1:
         raise BadRequest(f"give the {what} once: {' and '.join(found)} exclude each other")
@@ -87,11 +87,11 @@ def one_of(what: str, **given: str | None) -> str | None:
 
 
 def named(branch: str | None) -> str:
-    """The branch that is meant; an empty text names no branch, and is not found."""
+    """The given branch, or main for None. An empty text is no branch and will not be found."""
     return MAIN if branch is None else branch
 
 
 def refuse_both(branch: str | None, snapshot: str | None) -> None:
-    """A query is asked of a branch or of a snapshot."""
+    """Raise BadRequest when both a branch and a snapshot are given."""
     if branch is not None and snapshot is not None:
         raise BadRequest("branch and snapshot exclude each other; give one of them")

@@ -28,7 +28,7 @@ def _list(call: Call) -> Answer:
 
 
 def _found(call: Call) -> StoredQuery:
-    """The stored query of the path. One that does not exist and one that may not be called look the same."""
+    """The stored query of the path; a missing query and a forbidden query give the same error."""
     assert call.served is not None
     found = call.served.stored.get(call.path["name"])
     try:

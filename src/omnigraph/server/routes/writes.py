@@ -24,12 +24,12 @@ WRITE_STATUSES = (404, 409, 410, 413, 424)
 
 
 def change_body_branch(call: Call) -> Iterable[Need]:
-    """Changing the branch that the body names."""
+    """The need to change the branch in the body."""
     return [Need(CHANGE, named(call.body.branch))]
 
 
 def refuse_condition(call: Call) -> None:
-    """The header of a conditional write has no meaning on a plain route, and must not be taken as if it had."""
+    """Raise BadRequest for the header of a conditional write on a plain route, which would ignore it."""
     if IF_COMMIT in call.headers:
         raise BadRequest(
             "Omnigraph-If-Graph-Commit is for the route that ends in /if-graph-commit; this one ignores no condition"
@@ -37,7 +37,7 @@ def refuse_condition(call: Call) -> None:
 
 
 def required_commit(call: Call) -> str:
-    """The commit of a conditional write: given once, as it is, without quotes, lists or `*`."""
+    """The commit id of a conditional write; raises BadRequest unless it is given once, without quotes, lists or `*`."""
     given = call.headers.get(IF_COMMIT, [])
     if len(given) != 1:
         raise BadRequest("give Omnigraph-If-Graph-Commit exactly once: the id of the commit that must be the head")
@@ -67,7 +67,7 @@ def _mutate_if(call: Call) -> Answer:
 def answer_mutation(
     call: Call, asked: Asked, branch: str | None, if_commit: str | None, message: str | None = None
 ) -> Answer:
-    """Run a mutation and tell what it did."""
+    """Run a mutation; the answer has its counts and its commit."""
     result: MutationResult = call.graph.mutate(
         asked.source,
         asked.name,
@@ -83,7 +83,7 @@ def answer_mutation(
 
 
 def _transact(call: Call) -> Answer:
-    """Carry out mutations in order as one commit. The receipt lists what each of them did."""
+    """Run mutations in order as one commit; the answer lists the effect of each."""
     body: bodies.TransactionBody = call.body
     refuse_condition(call)
     asked = [asked_mutation(call, given.query, given.name, given.params) for given in body.mutations]
@@ -133,14 +133,14 @@ def _delete_branch(call: Call) -> Answer:
 def _merge_needs(call: Call) -> Iterable[Need]:
     body: bodies.MergeBody = call.body
     if body.options is not None and body.options.dry_run:
-        # Nothing is written: whoever may read both branches may see what a merge would do.
+        # A dry run writes nothing, so permission to read both branches is enough.
         return [Need(READ, body.source), Need(READ, named(body.target))]
     needs = [Need(BRANCH_MERGE, body.source, named(body.target)), *schema_needs(body.options, named(body.target))]
     return [*needs, Need(BRANCH_DELETE, None, body.source)] if body.delete_branch else needs
 
 
 def schema_needs(given: bodies.MergeOptions | None, target: str, *, commit_kind: str | None = None) -> list[Need]:
-    """Changing the schema of a branch, where options hold the text of another one, or a picked commit changes schemas."""
+    """The need to change the schema of a branch, if the options contain a schema or the picked commit changes schemas."""
     if given is not None and given.dry_run:
         return []
     is_changing = commit_kind == "schema" or (given is not None and given.schema is not None)
