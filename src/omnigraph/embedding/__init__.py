@@ -1,1 +1,1 @@
-"""Texts become vectors: the providers, how one is configured, and the one place that judges what they answer."""
+"""Embedding of texts as vectors: the providers, their configuration, and the validation of their answers."""

@@ -1,4 +1,4 @@
-"""What a provider is made from: the `embedding` argument over the environment over the defaults."""
+"""The configuration of a provider: the `embedding` argument, then the environment, then the defaults."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OFF = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """What one source says. `api_key` is a key, or `${NAME}` for the variable that holds it."""
+    """The configuration of one source (None: not given). `api_key` is a key, or `${NAME}` for an environment variable."""
 
     kind: str | None = None
     model: str | None = None
@@ -55,16 +55,16 @@ class EmbeddingConfig:
     retry_backoff_ms: int | None = None
 
     def over(self, below: EmbeddingConfig) -> EmbeddingConfig:
-        """This, and what `below` says where this says nothing."""
+        """This configuration, with missing values taken from `below`."""
         if self.kind not in (None, below.kind or DEFAULT_KIND):
-            # The model, place and key of one kind of provider mean nothing to another.
+            # The model, URL and key of one kind of provider do not apply to another.
             below = replace(below, model=None, base_url=None, api_key=None)
         pairs = {part.name: (getattr(self, part.name), getattr(below, part.name)) for part in fields(self)}
         return EmbeddingConfig(**{name: lower if upper is None else upper for name, (upper, lower) in pairs.items()})
 
 
 def from_argument(given: EmbeddingArgument | None) -> EmbeddingConfig:
-    """What the `embedding` argument says; a wrong name or value is a BadRequest."""
+    """The configuration of the `embedding` argument; raises BadRequest for a wrong name or value."""
     if given is None:
         return EmbeddingConfig()
     if not isinstance(given, str | Mapping):
@@ -84,7 +84,7 @@ def from_argument(given: EmbeddingArgument | None) -> EmbeddingConfig:
 
 
 def from_environment(environ: Mapping[str, str]) -> EmbeddingConfig:
-    """What the environment says; a wrong value is an EmbeddingError that names its variable."""
+    """The configuration of the environment; raises EmbeddingError with the variable's name for a wrong value."""
     texts = {name: environ.get(variable, "").strip() for name, variable in _VARIABLES.items()}
     said = {name: int(text) if _is_number(name, text) else text for name, text in texts.items() if text}
     try:
@@ -109,7 +109,7 @@ def _is_number(name: str, text: str) -> bool:
 
 
 def _checked(said: Mapping[str, object], shown: Callable[[str], str]) -> EmbeddingConfig:
-    """The values as a configuration; ValueError, with the name as its source shows it, when one is wrong."""
+    """The values as a configuration; raises ValueError for a wrong value, with its name as shown by `shown`."""
     for name, value in said.items():
         expected = _CHECKS[name](value)
         if expected is not None:
@@ -118,7 +118,7 @@ def _checked(said: Mapping[str, object], shown: Callable[[str], str]) -> Embeddi
 
 
 def _shown_value(name: str, value: object) -> str:
-    """A refused value for a message. A key, and what may hold a password, is not repeated."""
+    """A refused value for a message; a key, or a URL that may contain a password, is not shown."""
     is_secret = name == "api_key" or (name == "base_url" and "@" in str(value))
     return "this one" if is_secret else redacted(repr(value))
 
@@ -132,7 +132,7 @@ def _text(value: object) -> str | None:
 
 
 def _key(value: object) -> str | None:
-    # Anything else can not stand in a header.
+    # Other characters are not allowed in an HTTP header.
     fits = isinstance(value, str) and value.strip() and value.isascii() and value.strip().isprintable()
     return None if fits else "a text of printable ASCII characters, or `${NAME}`"
 
@@ -142,7 +142,7 @@ def _url(value: object) -> str | None:
         try:
             parts = urlsplit(value)
             fits = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-            # What is no URL to other programs may hide from the function that takes passwords out of messages.
+            # An unusual URL might not be recognised by the function that redacts passwords.
             if fits and value.isprintable() and not _UNSAFE.search(value):
                 return None
         except ValueError:
@@ -155,7 +155,7 @@ def _positive(value: object) -> str | None:
     return None if fits else "a whole number from 1"
 
 
-#: What is wrong with a value: None, or what it should be.
+#: The checks of values; each returns None, or what the value should be.
 _CHECKS: Mapping[str, Callable[[object], str | None]] = {
     "kind": _kind,
     "model": _text,
@@ -168,7 +168,7 @@ _CHECKS: Mapping[str, Callable[[object], str | None]] = {
 }
 
 
-# What a provider is made from: the argument over the environment over the defaults, with its key found.
+# The resolved configuration of a provider: the argument, the environment and the defaults, with its key.
 
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -1,4 +1,4 @@
-"""What values of a property were seen, and which type of ours holds all of them."""
+"""The observed values of a property, and the property type that can hold all of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import orjson
 from omnigraph.language.temporal import parse_date, parse_datetime
 from omnigraph.language.types import PropType, Scalar
 
-#: Beyond, a float does not hold every integer.
+#: Above this, floats can not represent every integer.
 _EXACT = 2**53
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _UTC_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z")
 
-# The kinds of values. A text that is a day or a moment in ISO form is a kind of its own, because it may be one or a text.
+# The kinds of values. A text in the form of an ISO date or datetime is a separate kind, since it may be a date or a text.
 BOOL, INT, FLOAT, TEXT, DAY, MOMENT, BYTES, MAP, NULL = (
     "bool",
     "int",
@@ -63,7 +63,7 @@ _TEXT = PropType(Scalar.STRING)
 
 
 def kind_of(value: object) -> str:
-    """The kind of a value that is no list; raises TypeError for what no property holds."""
+    """The kind of a value that is not a list; raises TypeError for a value that no property can hold."""
     if value is None:
         return NULL
     if isinstance(value, bool):
@@ -105,7 +105,7 @@ def _parses(parse: Callable[[str], int], text: str) -> bool:
 
 @dataclass(slots=True)
 class Observed:
-    """The values of one property so far: how many of each kind, of elements where they are lists, and the widest integers."""
+    """The values of one property so far: counts by kind, counts of list elements by kind, and the range of integers."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     elements: Counter[str] = field(default_factory=Counter)
@@ -113,7 +113,7 @@ class Observed:
     highest: int = 0
 
     def add(self, value: object) -> None:
-        """Count one value; raises TypeError for what no property holds."""
+        """Count one value; raises TypeError for a value that no property can hold."""
         if isinstance(value, list | tuple):
             self.kinds["list"] += 1
             for element in value:
@@ -127,13 +127,13 @@ class Observed:
             self.lowest, self.highest = min(self.lowest, value), max(self.highest, value)
 
     def include(self, other: Observed) -> None:
-        """Count what another has counted."""
+        """Add the counts of another observation."""
         self.kinds.update(other.kinds)
         self.elements.update(other.elements)
         self.lowest, self.highest = min(self.lowest, other.lowest), max(self.highest, other.highest)
 
     def settle(self, *, dates: bool) -> tuple[PropType, str | None]:
-        """The nullable type that holds all of it, and a remark when values change their form. `dates`: texts may become dates."""
+        """The nullable type for all values, and a remark when values change their form. `dates`: texts may become dates."""
         kinds = Counter({kind: count for kind, count in self.kinds.items() if kind is not NULL})
         if not kinds:
             return _TEXT.as_nullable(), "only null was seen: declared as an optional String"
@@ -193,7 +193,7 @@ def _listed(kinds: Counter[str]) -> str:
 
 
 def fitted(value: Any, kind: PropType) -> Any:
-    """A value in the form that a JSON line has for a type; what does not fit is left for the load to refuse."""
+    """A value in the JSON form of a type; a value that does not fit is left for the load to refuse."""
     if value is None:
         return None
     if kind.is_list or kind.is_vector:

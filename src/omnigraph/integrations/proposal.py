@@ -1,4 +1,4 @@
-"""A schema for data that has none: types from labels, properties from values, one edge type for each pair of node types."""
+"""Proposing a schema for data without one: types from labels, properties from values, an edge type per pair of node types."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from omnigraph.language.schema.catalog import Catalog, EdgeType, NodeType, Prope
 from omnigraph.language.schema.printer import print_type
 from omnigraph.language.types import PropType, Scalar
 
-#: More types or properties than this are data that was taken for names.
+#: With more types or properties than this, data was probably mistaken for names.
 MOST_TYPES = 2_000
 MOST_PROPERTIES = 2_000
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that is not in the graph as it was in the source, and what became of it."""
+    """A note on data that differs in the graph from the source."""
 
     about: str
     message: str
@@ -33,13 +33,13 @@ class Note:
 
 @dataclass(slots=True)
 class Seen:
-    """The entities of one kind so far: how many, and the values of their properties."""
+    """The observed entities of one kind: their number, and the values of their properties."""
 
     count: int = 0
     properties: dict[str, Observed] = field(default_factory=dict)
 
     def add(self, properties: Mapping[str, object]) -> None:
-        """Count one entity; raises TypeError with the name of the property for a value that no property holds."""
+        """Count one entity; raises TypeError with the name of the property for a value that no property can hold."""
         self.count += 1
         for name, value in properties.items():
             observed = self.properties.get(name)
@@ -56,7 +56,7 @@ class Seen:
                 raise TypeError(f"property {name!r}: {error}") from None
 
     def include(self, other: Seen) -> None:
-        """Count what another has counted."""
+        """Add the counts of another observation."""
         self.count += other.count
         for name, observed in other.properties.items():
             self.properties.setdefault(name, Observed()).include(observed)
@@ -64,7 +64,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Target:
-    """A type that is proposed: its name, and what each property of the source is called and becomes."""
+    """A proposed type: its name, and the new name and type of each property of the source."""
 
     name: str
     properties: Mapping[str, tuple[str, PropType]]
@@ -77,7 +77,7 @@ class Target:
 def propose_node(
     name: str, seen: Seen, key: str, *, labels: bool, dates: bool, names: Names | None = None
 ) -> tuple[Target, NodeType, list[Note]]:
-    """A node type for what was seen. `key`: the property that identifies a node, a String."""
+    """A node type for observed entities. `key`: the name of the String property that identifies a node."""
     names = names or Names()
     key_name = names.property_name(key)
     labels_name = names.property_name("labels") if labels else None
@@ -92,7 +92,7 @@ def propose_node(
 def propose_edge(
     name: str, from_type: str, to_type: str, seen: Seen, *, dates: bool
 ) -> tuple[Target, EdgeType, list[Note]]:
-    """An edge type for what was seen between two node types."""
+    """An edge type for observed relationships between two node types."""
     properties, declared, notes = _properties(name, seen, Names(), dates, kind="edge")
     edge = EdgeType(name, dict(sorted(declared.items())), from_type=from_type, to_type=to_type)
     return Target(name, properties), edge, notes
@@ -104,7 +104,7 @@ def _properties(
     properties: dict[str, tuple[str, PropType]] = {}
     declared: dict[str, Property] = {}
     notes: list[Note] = []
-    # Names that need no change come first, so that they keep it.
+    # Names that need no change come first, so that they stay unchanged.
     for name in sorted(seen.properties, key=lambda name: (names_change(name), name)):
         given = names.property_name(name)
         found, remark = seen.properties[name].settle(dates=dates)
@@ -120,7 +120,7 @@ def _properties(
 
 
 def names_change(name: str) -> bool:
-    """Whether a name can not be the name of a property as it is."""
+    """Whether a name must be changed to become the name of a property."""
     return Names().property_name(name) != name
 
 
@@ -134,7 +134,7 @@ def schema_text(nodes: Iterable[NodeType], edges: Iterable[EdgeType]) -> str:
 
 
 def adopted(target: Target, catalog: Catalog, notes: list[Note], *, is_edge: bool) -> Target:
-    """A target with the types that a given schema declares; what it does not declare is left out, with a note."""
+    """A target with the types of a given schema; undeclared properties are left out, with a note."""
     declared = (catalog.edges if is_edge else catalog.nodes).get(target.name)
     if declared is None:
         kind = "edge" if is_edge else "node"

@@ -1,4 +1,4 @@
-"""Answers that fit: at most so many bytes of compact JSON, with how to get the rest; and errors that say what to do next."""
+"""Answers of bounded size in compact JSON, with a note on how to get the rest; and errors with advice on what to do next."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from omnigraph.mcp.session import Session
 from omnigraph.mcp.tool import Reply
 from omnigraph.wire.failures import error_body, status_of
 
-#: When a single item is too large, texts and inner lists are cut to so many characters and entries, more and more of them.
+#: When a single item is too large: the successive limits of (characters of a text, entries of a list) that are tried.
 _CUTS = ((4000, 200), (1000, 50), (300, 20), (100, 10), (40, 5), (20, 2))
-#: Bytes that the note about what was cut may take.
+#: The most bytes of the note about a cut answer.
 _NOTE_BYTES = 700
 
 
@@ -25,7 +25,7 @@ def text_of(shape: Any) -> str:
 
 
 def size_of(shape: Any) -> int:
-    """The bytes of a shape as JSON."""
+    """The size of a shape as JSON, in bytes."""
     return len(orjson.dumps(shape, option=orjson.OPT_NON_STR_KEYS))
 
 
@@ -78,7 +78,7 @@ def _cut(reply: Reply, kept: int) -> dict[str, Any]:
 
 
 def fitting(items: Any, limit: int) -> int:
-    """How many of the first items fit into so many bytes."""
+    """How many items from the beginning fit into `limit` bytes."""
     used = 0
     for place, item in enumerate(items):
         used += size_of(item) + 1
@@ -100,7 +100,7 @@ def shortened(value: Any, characters: int, entries: int) -> Any:
 
 
 def paged(ask: Callable[[int], dict[str, Any]], limit: int, answer_bytes: int, items: str) -> Reply:
-    """A page whose tokens the graph makes: asked for again with a smaller limit, until its answer fits."""
+    """A page with page tokens of the graph, requested again with smaller limits until its answer fits."""
     while True:
         shape = ask(limit)
         size = size_of(shape)
@@ -110,7 +110,7 @@ def paged(ask: Callable[[int], dict[str, Any]], limit: int, answer_bytes: int, i
 
 
 def sliced(name: str, text: str, offset: int, answer_bytes: int) -> dict[str, Any]:
-    """A text as the field `name`; of one that is too long a part, and at which offset the next part begins."""
+    """A text as the field `name`; of a long text only a part, with the offset at which the next part begins."""
     part = text[offset : offset + answer_bytes]
     while size_of(part) > answer_bytes - _NOTE_BYTES:
         part = part[: len(part) * 3 // 4]
@@ -125,7 +125,7 @@ def sliced(name: str, text: str, offset: int, answer_bytes: int) -> dict[str, An
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-#: What to do about an error; the first class that fits.
+#: The advice for an error, by the first matching class.
 _ADVICE: tuple[tuple[type[OmnigraphError], str], ...] = (
     (errors.Denied, "Do not repeat it: ask somebody with the right, or work on a branch that you may write to."),
     (errors.Unauthorized, "The token is missing or wrong; whoever started this session has to give another one."),
@@ -166,7 +166,7 @@ _ADVICE: tuple[tuple[type[OmnigraphError], str], ...] = (
 
 
 def advice(error: Exception) -> str:
-    """What to do next, in one sentence or two."""
+    """The advice for an error, in one or two sentences."""
     for kind, text in _ADVICE:
         if isinstance(error, kind):
             return text
@@ -174,7 +174,7 @@ def advice(error: Exception) -> str:
 
 
 def failure_text(error: Exception, session: Session | None, limit: int) -> str:
-    """An error as the JSON error object, with its status and what to do next."""
+    """An error as a JSON object, with its status and advice on what to do next."""
     status = status_of(error)
     body = error_body(error, status)
     hidden: Callable[[str], str] = str if session is None else session.hidden

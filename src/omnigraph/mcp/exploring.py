@@ -1,4 +1,4 @@
-"""Tools for who does not know the graph yet: types, entities, neighbours, differences, and what a merge would do."""
+"""Tools for exploring an unknown graph: types, entities, neighbours, differences, and merge previews."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from omnigraph.mcp.tool import Arguments, Reply, Tool, tool
 from omnigraph.policy.actions import READ, Need
 from omnigraph.wire.failures import merge_conflict
 
-#: Characters of a text in a sample or a hit.
+#: The most characters of a text in a sample or a hit.
 LONGEST_TEXT = 200
-#: Changes of a page unless the agent says how many.
+#: The default number of changes of a page.
 _PAGE = 50
 
 TypeName = Annotated[str, Meta(description="The name of a node type, as describe_type lists them.")]
@@ -172,7 +172,7 @@ def _property(about: Property) -> dict[str, Any]:
 
 
 def _edges(catalog: Catalog, name: str, counts: dict[str, int]) -> list[str]:
-    """The edges that touch a node type, as patterns of a query with how many edges of the type there are."""
+    """The edge types of a node type, as query patterns with the number of edges of each type."""
     found = []
     for edge in catalog.edges.values():
         if name in (edge.from_type, edge.to_type):
@@ -228,7 +228,7 @@ def _entity_get(session: Session, asked: EntityAsked) -> Reply:
 
 def _neighbours(session: Session, asked: NeighboursAsked) -> Reply:
     place = place_of(session, asked)
-    # One snapshot, also for the pages that follow.
+    # The same snapshot is used for the following pages.
     found = session.graph.neighbours(
         asked.type, asked.id, edge=asked.edge, direction=asked.direction, limit=asked.limit, skip=asked.skip, **place
     )
@@ -273,7 +273,7 @@ def _diff_needs(session: Session, asked: DiffAsked) -> Iterable[Need]:
 
 
 def _branch_of(session: Session, target: str, branches: list[str]) -> str | None:
-    """The branch of a read target; None for one that is not there, as the comparison will say."""
+    """The branch of a read target; None when it does not exist, which the comparison reports."""
     if target in branches:
         return target
     try:
@@ -308,7 +308,7 @@ def _preview_source(session: Session, asked: PreviewAsked) -> str:
 
 
 def _preview_needs(session: Session, asked: PreviewAsked) -> Iterable[Need]:
-    """Reading both branches: a preview writes nothing."""
+    """The needs to read both branches; a preview writes nothing."""
     return [Need(READ, _preview_source(session, asked)), Need(READ, asked.target)]
 
 

@@ -1,6 +1,5 @@
-"""`find`: words, meanings or an id become entities, without a query language. `paths`: how two nodes are connected.
-
-Both are made of queries on one snapshot, so they work on a graph on storage and on a served one alike.
+"""`find`: search of entities by words, meaning or id, without a query language. `paths`: the paths between two nodes.
+Both run queries on one snapshot, so they work on graphs on storage and on served graphs.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from omnigraph.mcp.reading import AtSnapshot, Branch, catalog_of, place_of, read
 from omnigraph.mcp.session import Session
 from omnigraph.mcp.tool import Arguments, Reply, Tool, tool
 
-#: Text properties of a type that are searched when none of them has an index.
+#: How many text properties of a type are searched when none of them has an index.
 _UNINDEXED = 4
 #: Reciprocal ranks are added with this offset, as `rrf` of the query language does.
 _RANK_OFFSET = 60
-#: Nodes of one step of a search for a path; with more, the search ends and says so.
+#: The most nodes of one step of a path search; with more, the search ends and says so.
 _WIDEST_STEP = 2000
 
 Mode = Literal["hybrid", "words", "meaning"]
@@ -77,7 +76,7 @@ def _find(session: Session, asked: FindAsked) -> Reply:
             )
 
     for entity in wanted:
-        # What is named exactly comes first.
+        # An exact id comes first.
         add(entity, "id", _asked(session, view.id, entity, f"$n: {entity.name}  $n.@id = $q", "", asked, 1), 3.0)
         if asked.mode != "meaning":
             for name in _text_properties(entity):
@@ -120,7 +119,7 @@ def _node_type(catalog: Catalog, name: str) -> NodeType:
 
 
 def _text_properties(entity: NodeType) -> list[str]:
-    """The texts of a type that are searched: those with an index or an embedding, else the first ones."""
+    """The searched text properties of a type: those with an index or an embedding, else the first few."""
     texts = [
         name
         for name, about in entity.properties.items()
@@ -132,7 +131,7 @@ def _text_properties(entity: NodeType) -> list[str]:
 
 
 def _by_words(session: Session, snapshot: str, entity: NodeType, name: str, asked: FindAsked) -> list[dict[str, Any]]:
-    """The best entities by the words of one property; those with words that are nearly the same, when there are none."""
+    """The best entities by the words of one property; without any, entities with similar words (fuzzy)."""
     order = f"order {{ bm25($n.{name}, $q) desc }}"
     found = _asked(session, snapshot, entity, f"$n: {entity.name}  search($n.{name}, $q)", order, asked)
     return found or _asked(session, snapshot, entity, f"$n: {entity.name}  fuzzy($n.{name}, $q)", "", asked)
@@ -159,7 +158,7 @@ def _asked(
 
 # --- paths ------------------------------------------------------------------------------------------------------------
 
-#: A node by type and id; a step is the edge type, its id, whether it was followed along its direction, and where from.
+#: A node: (type, id). A step: (node before, edge type, edge id, whether the edge was followed forwards).
 Node = tuple[str, str]
 Step = tuple[Node, str, str, bool]
 
@@ -176,7 +175,7 @@ def _paths(session: Session, asked: PathsAsked) -> Reply:
                 f"there is no {kind} with the id '{node_id[:200]}'", type_key=f"node:{kind}", entity_id=node_id
             )
     edges = [_edge_type(catalog, name) for name in asked.edges] or list(catalog.edges.values())
-    # For each node that was reached, the steps by which it is reached first.
+    # For each reached node, the steps of the shortest paths to it.
     came: dict[Node, list[Step]] = {start: []}
     front, hops, complete = [start], 0, True
     while end not in came and front and hops < asked.max_hops:
@@ -215,7 +214,7 @@ def _edge_type(catalog: Catalog, name: str) -> EdgeType:
 def _steps(
     session: Session, snapshot: str, edges: list[EdgeType], front: list[Node], direction: str
 ) -> Iterator[tuple[Node, Step]]:
-    """All edges that leave some nodes: where they lead, and by which step."""
+    """All edges from some nodes: the node at the other end, and the step."""
     by_type: dict[str, list[str]] = {}
     for kind, node_id in front:
         by_type.setdefault(kind, []).append(node_id)

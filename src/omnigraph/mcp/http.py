@@ -1,6 +1,5 @@
-"""One exchange of the protocol over HTTP: a message in, its answer out, and nothing is kept between two of them.
-
-So every worker process of a server can answer every message, and each message has its own token, actor and permissions.
+"""One stateless exchange of the protocol over HTTP: a message in, its answer out.
+Every worker process of a server can answer every message; each message has its own token, actor and permissions.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from starlette.types import Message, Scope
 
 from omnigraph.mcp.protocol import Host, protocol_server
 
-# The SDK would write a line for the begin and the end of each exchange; the server logs each request itself.
+# The SDK would log the beginning and the end of each exchange; the server logs each request itself.
 logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
 async def exchange(host: Host, instructions: str, scope: Scope, content: bytes) -> tuple[int, dict[str, str], bytes]:
-    """The status, headers and body that the protocol answers a message with."""
+    """The status, headers and body of the protocol's answer to a message."""
     server: Server[Any] = protocol_server(host, instructions)
     manager = StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=len(content) + 1
@@ -31,7 +30,7 @@ async def exchange(host: Host, instructions: str, scope: Scope, content: bytes) 
 
     async def receive() -> Message:
         if not waiting:
-            # Who has hung up is noticed by the dispatcher.
+            # The dispatcher handles disconnects.
             await anyio.sleep_forever()
         return waiting.pop()
 

@@ -1,8 +1,6 @@
-"""The Model Context Protocol around the tools, by its official SDK.
-
-The SDK takes a second to load, so only who speaks the protocol imports this module.
-
-A `Host` says where the work happens: in a thread of a process that serves one agent, or in the pools of a server.
+"""The Model Context Protocol for the tools, with its official SDK.
+The SDK takes a second to load, so this module is imported only when the protocol is used.
+A `Host` decides where the work runs: in a thread of a process that serves one agent, or in the pools of a server.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from omnigraph.mcp.resources import PAGES, Page
 from omnigraph.mcp.tool import Tool
 from omnigraph.mcp.tools import Outcome
 
-#: The code of a resource that is not there, as the protocol has it; and of one that can not be read.
+#: The protocol's error codes for a missing resource and for an unreadable resource.
 _NOT_FOUND, _FAILED = -32002, -32603
 
 
 class Host(Protocol):
-    """Carries out what an agent asks for."""
+    """Runs the requests of an agent."""
 
     async def tools(self) -> list[Tool]:
         """The tools that the agent sees."""

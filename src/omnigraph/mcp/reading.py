@@ -1,4 +1,4 @@
-"""Tools that read, with the names and shapes of the HTTP contract; and what helps to write a query: explain, lint, functions."""
+"""Tools that read, with the names and shapes of the HTTP contract; and tools for writing queries: explain, lint, functions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from omnigraph.policy.actions import GRAPH_LIST, READ, Need
 from omnigraph.query.result import Result
 from omnigraph.wire.shapes import commit_output, page, read_output, snapshot_output
 
-#: Schemas whose catalogs are kept.
+#: How many catalogs are cached.
 _REMEMBERED = 16
-#: Entries of a page unless the agent says how many.
+#: The default number of entries of a page.
 _PAGE = 50
 
 Branch = Annotated[
@@ -142,7 +142,7 @@ class Place(TypedDict):
 
 
 def place_of(session: Session, asked: Any) -> Place:
-    """The branch or the snapshot that is read, as arguments of a verb."""
+    """The branch or the snapshot to read, as arguments of a verb."""
     if asked.branch is not None and asked.snapshot is not None:
         raise BadRequest("branch and snapshot exclude each other; give one of them")
     if asked.snapshot is not None:
@@ -151,7 +151,7 @@ def place_of(session: Session, asked: Any) -> Place:
 
 
 def read_place(session: Session, asked: Any) -> Iterable[Need]:
-    """Reading the branch, or the branch of the snapshot, that the arguments name."""
+    """The need to read the branch, or the branch of the snapshot, in the arguments."""
     place = place_of(session, asked)
     if place["snapshot"] is None:
         return [Need(READ, place["branch"])]
@@ -159,30 +159,30 @@ def read_place(session: Session, asked: Any) -> Iterable[Need]:
 
 
 def read_branch(session: Session, asked: Any) -> Iterable[Need]:
-    """Reading the branch that the arguments name."""
+    """The need to read the branch in the arguments."""
     return [Need(READ, session.read_branch(asked.branch))]
 
 
 def read_nothing(session: Session, asked: Any) -> Iterable[Need]:
-    """Reading what belongs to no branch."""
+    """The need to read data that belongs to no branch."""
     return [Need(READ)]
 
 
 def read_schema(session: Session, asked: Any) -> Iterable[Need]:
-    """Reading the schema: of no branch, unless one or a snapshot is named."""
+    """The need to read the schema; without a branch or snapshot in the arguments it belongs to no branch."""
     if asked.branch is None and getattr(asked, "snapshot", None) is None:
         return [Need(READ)]
     return read_place(session, asked) if hasattr(asked, "snapshot") else [Need(READ, asked.branch)]
 
 
 def refuse_path(text: str) -> None:
-    """A text is never taken for the name of a file."""
+    """Raise BadRequest for a text that the library would treat as the name of a file."""
     if "{" not in text and text.strip().endswith(".gq"):
         raise BadRequest("a query is sent as its text, not as the name of a file")
 
 
 def catalog_of(session: Session, branch: str | None = None, snapshot: str | None = None) -> Catalog:
-    """The types of the schema of a branch or a snapshot."""
+    """The catalog of a branch or a snapshot."""
     place = session.read_branch(branch) if snapshot is None else None
     return _catalog(session.graph.schema(place, snapshot=snapshot))
 
@@ -218,7 +218,7 @@ def _query(session: Session, asked: Queried) -> Reply:
 def rows_reply(session: Session, name: str, place: Place, result: Result, format: str, offset: int) -> Reply:
     """The rows of a query as the contract has them, or as a table; `row_count` counts all of them."""
     total = len(result)
-    # A row has at least two bytes, so these do not fit all, if there are more: those behind are not made into JSON.
+    # A row has at least two bytes, so more rows than this never fit; the others are not converted to JSON.
     shown = replace(result, table=result.table.slice(offset, session.answer_bytes // 2))
     shape = read_output(name, place["branch"], place["snapshot"], shown) | {"row_count": total}
     if format == "table":
@@ -256,7 +256,7 @@ def _commits_get(session: Session, asked: OneCommit) -> Reply:
 
 
 def _commit_needs(session: Session, asked: ChangePage) -> Iterable[Need]:
-    """Reading the branch of the commit; a forbidden commit looks like one that is not there."""
+    """Check the permission to read the branch of the commit; a forbidden commit is reported as not found."""
     found = session.graph.commit(asked.commit_id)
     try:
         session.check(Need(READ, found.branch))
@@ -316,7 +316,7 @@ def _explain(session: Session, asked: Explained) -> Reply:
         cancel=session.cancel,
         **place_of(session, asked),
     )
-    # The steps are how it is done; the plan before its rewrites is of no use to whoever writes the query.
+    # The plan before its rewrites is left out: it does not help to improve a query.
     return Reply({"steps": found.steps, "plan": found.rewritten, "analyzed": found.analyzed})
 
 

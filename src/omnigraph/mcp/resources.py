@@ -1,4 +1,4 @@
-"""Resources: what an agent reads rather than calls. The schema, the branches, the graphs, and how to work well with them."""
+"""Resources that an agent can read: the schema, the branches, the graphs, and advice on working with them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PRACTICES = {
 
 @dataclass(frozen=True)
 class Page:
-    """One resource: its address, what it is, what must be allowed, and its text."""
+    """One resource: its URI, its description, the needed permissions, and its text."""
 
     uri: str
     title: str
@@ -82,7 +82,7 @@ def find_page(uri: str) -> Page:
 
 
 def read_page(session: Session, uri: str) -> tuple[Page, str] | Outcome:
-    """One resource and its text, or the error that it ends with."""
+    """A resource and its text, or an error as an outcome."""
     try:
         page = find_page(uri)
         for need in page.needs:

@@ -1,6 +1,5 @@
-"""What a tool works with: the graph, who asks, what is allowed, and how large an answer may be.
-
-A session is confined by a `Guard` in front of the policy: every tool says what it needs, and the guard is asked before the work.
+"""The session of a tool call: the graph, the actor, the permissions, and the size limit of answers.
+A `Guard` in front of the policy confines a session: every tool names its needs, and the guard checks them before the work.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from omnigraph.client.graph import AnyGraph
     from omnigraph.mcp.stored import Stored
 
-#: The bytes of an answer unless a session says otherwise, and the bounds of what it may say.
+#: The default size limit of an answer in bytes, and the bounds of this limit.
 ANSWER_BYTES = 32 * 1024
 LEAST_ANSWER_BYTES, MOST_ANSWER_BYTES = 2 * 1024, 4 * 1024 * 1024
-#: What every agent is told when it connects.
+#: The instructions that every agent gets when it connects.
 INSTRUCTIONS = """\
 OmniGraph is a typed property graph with branches, commits and merges.
 Begin with describe_type (all types, then one of them) and find (entities by words or meaning). entity_get, neighbours and \
@@ -35,7 +34,7 @@ Errors say what to do in `next`. A cut answer has `truncated` with the arguments
 
 
 def check_confinement(branch: str) -> None:
-    """Refuse a branch to which a session can not be confined, before an agent finds out."""
+    """Raise BadRequest for a branch to which a session can not be confined."""
     if branch == MAIN:
         raise BadRequest(
             "a session that writes to main only is not confined: name a branch of the agent's own, such as agent/x"
@@ -45,7 +44,7 @@ def check_confinement(branch: str) -> None:
 
 @dataclass(frozen=True)
 class Confined:
-    """Lets a session read, and write to one branch (`branch`), or nothing at all (`read_only`); then `behind` decides."""
+    """Allows a session to read, and to write to one branch (`branch`) or not at all (`read_only`); then `behind` decides."""
 
     branch: str | None = None
     read_only: bool = False
@@ -77,36 +76,36 @@ class Session:
     """One conversation with an agent, or one request of it."""
 
     graph: AnyGraph
-    #: Decides about what each tool needs: the confinement of the session, then the policy.
+    #: Checks the needs of tools: the confinement of the session, then the policy.
     guard: Guard
-    #: Who asks; None where nobody is known, or where the server behind `graph` knows it.
+    #: The actor; None when it is unknown, or known only to the server of a served graph.
     actor: str | None = None
-    #: Whether `actor` is given with each write; a served graph takes it from the token instead.
+    #: Whether `actor` is passed to each write; a served graph takes it from the token instead.
     names_actor: bool = True
-    #: The only branch that is written to; None for any.
+    #: The only branch that the session may write to; None for any.
     branch: str | None = None
     read_only: bool = False
     answer_bytes: int = ANSWER_BYTES
     stored: Callable[[], Mapping[str, Stored]] = field(default=dict)
-    #: The graphs beside this one, as `GET /graphs` lists them.
+    #: Returns the graphs of the server, as `GET /graphs` lists them.
     graphs: Callable[[], list[dict[str, str]]] = field(default=list)
     #: The prefix of idempotency keys, so that equal keys of two actors are different keys.
     key_prefix: str = ""
     timeout: float | None = None
     cancel: Cancel | None = None
-    #: Takes places of the server out of texts.
+    #: Removes paths of the server from texts.
     hidden: Callable[[str], str] = str
     #: Whether a write has made a commit.
     committed: bool = False
-    #: The branch of a confined session is known to exist.
+    #: Whether the branch of a confined session is known to exist.
     _is_made: bool = False
 
     def check(self, need: Need) -> None:
-        """Raise `Denied` unless this may be done."""
+        """Raise `Denied` unless the session has this permission."""
         self.guard.check(self.actor, need)
 
     def may(self, need: Need) -> bool:
-        """Whether this may be done."""
+        """Whether the session has this permission."""
         try:
             self.check(need)
         except Denied:
@@ -116,13 +115,13 @@ class Session:
     # --- branches ---------------------------------------------------------------------------------------------------
 
     def read_branch(self, given: str | None) -> str:
-        """The branch that is read: the one that is named, else the branch of the session once it exists, else main."""
+        """The branch to read: the given branch, else the branch of the session if it exists, else main."""
         if given is not None:
             return given
         return self.branch if self.branch is not None and self.is_made() else MAIN
 
     def write_branch(self, given: str | None) -> str:
-        """The branch that is written to: the one that is named, else the branch of the session, else main."""
+        """The branch to write to: the given branch, else the branch of the session, else main."""
         return given if given is not None else self.branch or MAIN
 
     def is_made(self) -> bool:
@@ -132,20 +131,20 @@ class Session:
         return self._is_made
 
     def needs_of_write(self, branch: str) -> list[Need]:
-        """What a write to a branch needs: the first one of a confined session also makes its branch."""
+        """The needs of a write to a branch; the first write of a confined session also creates its branch."""
         needs = [Need(CHANGE, branch)]
         if branch == self.branch and not self.is_made():
             needs.insert(0, Need(BRANCH_CREATE, MAIN, branch))
         return needs
 
     def make_branch(self, branch: str) -> None:
-        """Make the branch of a confined session from main, unless it exists. Others are never made by a write."""
+        """Create the branch of a confined session from main, unless it exists. Other branches are not created."""
         if branch != self.branch or self.is_made():
             return
         try:
             self.graph.create_branch(branch, MAIN, **self.signed())
         except AlreadyExists:
-            # Another session with the same branch was first, or the name overlaps with that of another branch.
+            # Another session has created the branch, or its name conflicts with another branch.
             if not self.is_made():
                 raise
         self._is_made = True
@@ -153,23 +152,23 @@ class Session:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def signed(self) -> dict[str, Any]:
-        """Who writes, as an argument of the verbs that write."""
+        """The actor as an argument of the verbs that write."""
         return {"actor": self.actor} if self.names_actor else {}
 
     def keyed(self, given: str | None) -> str:
-        """The idempotency key of a write: the agent's, else a new one."""
+        """The idempotency key of a write, with the prefix: the agent's key, else a new one."""
         if given is not None and not (0 < len(given) <= 255 and given.isprintable()):
             raise BadRequest("an idempotency_key has 1 to 255 printable characters")
         return self.key_prefix + (given if given is not None else new_ulid())
 
     @property
     def writer(self) -> str | None:
-        """Who has written, as answers tell it."""
+        """The actor of the last write, for answers."""
         return self.actor if self.names_actor else self.graph.actor
 
 
 def about(session: Session) -> str:
-    """The instructions of a session: what every agent is told, and how this one is confined."""
+    """The instructions of a session: the general instructions, and its confinement."""
     if session.read_only:
         return f"{INSTRUCTIONS}This session reads only.\n"
     if session.branch is not None:

@@ -1,6 +1,5 @@
-"""One agent on standard input and output. Calls run in threads, some at a time; the end of the input ends the process.
-
-A call that the agent takes back is cancelled: a read ends soon, a write that was begun is finished.
+"""Serving one agent on standard input and output. Calls run in threads, a few at a time; the end of the input ends the process.
+When the agent cancels a call, a read ends soon and a write that was begun is finished.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from omnigraph.mcp.tools import Outcome, call_tool, tools_of
 from omnigraph.query.limits import Cancel
 
 _Value = TypeVar("_Value")
-#: Calls of one agent that run at the same time; others wait.
+#: How many calls of an agent run at the same time.
 _THREADS = 8
 
 
 class ThreadHost:
-    """Carries out the calls of one session in threads, each with a flag that cancels what it reads."""
+    """Runs the calls of one session in threads, each with a `Cancel` for its reads."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -42,7 +41,7 @@ class ThreadHost:
         return await self._run(lambda session: read_page(session, uri))
 
     async def _run(self, work: Callable[[Session], _Value]) -> _Value:
-        """What a call returns that is made in a thread; the thread is waited for also when the agent takes the call back."""
+        """The result of a call in a thread; the thread is awaited even when the agent cancels the call."""
         cancel = Cancel()
         session = replace(self._session, cancel=cancel)
         async with anyio.create_task_group() as beside:
@@ -53,7 +52,7 @@ class ThreadHost:
 
 
 async def _cancel_at_end(cancel: Cancel) -> None:
-    """Raise a flag when this task is ended, which happens at once when its call is taken back."""
+    """Call `cancel` when this task ends, which happens at once when the agent cancels the call."""
     try:
         await anyio.sleep_forever()
     finally:

@@ -1,4 +1,4 @@
-"""Stored queries as tools of their own: the parameters of a query are the arguments of its tool."""
+"""Stored queries as tools: the parameters of a query are the arguments of its tool."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.policy.actions import INVOKE_QUERY, READ, Need
 from omnigraph.query.result import Result
 from omnigraph.wire.shapes import change_output
 
-#: Arguments of stored reads, and of stored mutations, besides the parameters; a parameter of the same name wins.
+#: The additional arguments of stored reads and stored mutations; a parameter of the same name takes precedence.
 _OF_READS: dict[str, dict[str, Any]] = {
     "branch": {
         "type": "string",
@@ -63,7 +63,7 @@ _SCALARS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Stored:
-    """A stored query as its catalogue lists it. `source`: the text it stands in; None where the server has it."""
+    """A stored query as listed in the catalogue. `source`: the text that contains it; None when the server has it."""
 
     name: str
     is_mutation: bool
@@ -75,7 +75,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Invoked:
-    """A call of a stored query: its parameters, and the arguments besides them."""
+    """A call of a stored query: its parameters and additional arguments."""
 
     params: dict[str, Any]
     branch: str | None = None
@@ -93,7 +93,7 @@ def stored_from(told: Mapping[str, Any], source: str | None = None) -> Stored:
 
 
 def stored_tools(session: Session, taken: Iterable[str]) -> dict[str, Tool]:
-    """The stored queries that the session may call, as tools. One with the name of another tool is called `stored_…`."""
+    """The stored queries that the session may call, as tools; a query with the name of another tool becomes `stored_…`."""
     if not session.may(Need(INVOKE_QUERY)):
         return {}
     names = set(taken)

@@ -1,4 +1,4 @@
-"""A tool as data: its name, its arguments, what must be allowed, and its work. Both transports read the same list."""
+"""A tool as data: its name, arguments, needed permissions and work. Both transports use the same list of tools."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @dataclass(frozen=True)
 class Reply:
-    """What a tool answers. `items` names the list of `shape` that is cut when the answer is too large.
-
-    `rest`: the arguments that ask for what was cut, given how many items were kept; None when less has to be asked for.
+    """The answer of a tool. `items`: the name of the list in `shape` that is cut when the answer is too large.
+    `rest`: returns the arguments that request the cut items, given the number of kept items; None when there is no way to get
+    them.
     """
 
     shape: dict[str, Any]
     items: str | None = None
     rest: Callable[[int], dict[str, Any]] | None = None
-    #: How many items there are, where the shape does not hold all of them.
+    #: The number of all items, when the shape does not contain all of them.
     total: int | None = None
 
 
@@ -37,7 +37,7 @@ Work = Callable[[Session, Any], Reply]
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. `needs` and `work` get what `read` makes of the arguments."""
+    """One tool. `needs` and `work` get the arguments as decoded by `read`."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ class Tool:
     needs: Needs
     work: Work
     writes: bool = False
-    #: A write that may take away what was there.
+    #: Whether it is a write that may remove or overwrite data.
     destroys: bool = False
 
 
@@ -72,12 +72,12 @@ def tool(
 
 
 def no_needs(session: Session, asked: Any) -> Iterable[Need]:
-    """Nothing has to be allowed: the answer is the same for everybody."""
+    """No permissions are needed: the answer is the same for everybody."""
     return ()
 
 
 def known_arguments(tool_name: str, given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Arguments by the names that a tool knows: null means not given, and `pageToken` means `page_token`."""
+    """The arguments by the names of a tool: null means not given, and `pageToken` is accepted as `page_token`."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if value is None:
@@ -108,7 +108,7 @@ def _reader(tool_name: str, arguments: type[Arguments]) -> Callable[[Mapping[str
 
 
 def schema_of(arguments: type[Arguments]) -> dict[str, Any]:
-    """The JSON Schema of a type of arguments, in one piece; what is optional is left out rather than null."""
+    """The JSON Schema of an arguments type, without references; optional arguments are omitted rather than null."""
     _, components = msgspec.json.schema_components([arguments])
     whole: dict[str, Any] = components[arguments.__name__]
     properties = {name: _without_null(about) for name, about in whole.get("properties", {}).items()}

@@ -1,4 +1,4 @@
-"""All tools of a session, and carrying one out: arguments, permission, work, and an answer that fits."""
+"""All tools of a session, and calling one: arguments, permission, work, and an answer of bounded size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tools_of(session: Session) -> dict[str, Tool]:
 
 
 def find_tool(session: Session, name: str) -> Tool:
-    """A tool by its name. One that writes is found also where the session only reads, so that its refusal says why."""
+    """A tool by its name. Tools that write are found in read-only sessions too, so that their refusal gives the reason."""
     if name in TOOLS:
         return TOOLS[name]
     found = stored_tools(session, TOOLS)
@@ -48,25 +48,25 @@ def find_tool(session: Session, name: str) -> Tool:
 
 
 def allow(session: Session, tool: Tool, asked: Any) -> None:
-    """Raise `Denied` unless the session may do what is asked."""
+    """Raise `Denied` unless the session has the permissions that the call needs."""
     for need in tool.needs(session, asked):
         session.check(need)
 
 
 def answer(session: Session, tool: Tool, asked: Any) -> Outcome:
-    """Do the work of a tool that is allowed."""
+    """Do the work of a tool, after the permission check."""
     return Outcome(bounded(tool.work(session, asked), session.answer_bytes))
 
 
 def failed(error: Exception, session: Session | None, limit: int) -> Outcome:
-    """An error as the answer of a tool; what is none of ours is logged, and told without its details."""
+    """An error as the answer of a tool; an unexpected error is logged, and reported without its details."""
     if not isinstance(error, OmnigraphError):
         _log.error("a tool failed", exc_info=error)
     return Outcome(failure_text(error, session, limit), is_error=True)
 
 
 def call_tool(session: Session, name: str, arguments: Mapping[str, Any]) -> Outcome:
-    """Carry out a call from its name to its answer, in this thread."""
+    """Carry out a call in this thread; errors become outcomes."""
     try:
         tool = find_tool(session, name)
         asked = tool.read(arguments)

@@ -1,4 +1,4 @@
-"""Tools that write. Each commit has the agent as its actor, a message (one that says what was done unless given) and a key."""
+"""Tools that write. Each commit has the agent as its actor, a message (a default unless given) and an idempotency key."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def mutated(
     message: str | None,
     idempotency_key: str | None,
 ) -> Reply:
-    """Run a mutation and tell what it did. `shown`: the name of the query in the answer."""
+    """Run a mutation and return its counts and commit. `shown`: the name of the query in the answer."""
     key = session.keyed(idempotency_key)
     result = session.graph.mutate(
         source,
@@ -134,12 +134,12 @@ def mutated(
 
 
 def _receipt(session: Session, shape: dict[str, Any], key: str) -> Reply:
-    """A shape of the contract, with the key under which a repeat finds the same answer."""
+    """A shape of the contract, with the idempotency key with which a repeat gets the same answer."""
     return Reply(shape | {"idempotency_key": key.removeprefix(session.key_prefix)})
 
 
 def _load_base(session: Session, asked: LoadAsked, branch: str) -> str | None:
-    """The branch that a load makes its own from, together with the rows; None where it makes none."""
+    """The branch from which a load creates its branch; None when it creates none."""
     return MAIN if asked.base is None and branch == session.branch else asked.base
 
 

@@ -1,4 +1,4 @@
-"""Nodes and relationships as the files of Neo4j have them, whichever format it is."""
+"""Nodes and relationships of Neo4j files, for all formats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POINT = {"crs", "srid", "latitude", "longitude", "height", "x", "y", "z"}
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a relationship: a node by its id in an id space. `labels` is None where the file does not say them."""
+    """One end of a relationship: a node by its id in an id space. `labels` is None when the file does not have them."""
 
     id: str
     space: str = ""
@@ -51,16 +51,16 @@ class ForeignFile(Protocol):
     def name(self) -> str: ...
 
     def entities(self, problems: Problems) -> Iterator[Foreign]:
-        """What the file holds, in order of lines; lines that can not be read become problems."""
+        """The nodes and relationships of the file, line by line; unreadable lines are added to `problems`."""
         ...
 
 
 class Source(Protocol):
-    """An export: its files, and what is known of it before it is read."""
+    """An export: its files, and what is known before they are read."""
 
     @property
     def key(self) -> str:
-        """The property that holds the id of a node, where the source has no name for it."""
+        """The name of the property for node ids, where the source does not name it."""
         ...
 
     @property
@@ -71,13 +71,13 @@ class Source(Protocol):
         ...
 
     def notes(self) -> list[Note]:
-        """What the format itself can not carry over."""
+        """Notes on data that the format can not represent."""
         ...
 
 
 @dataclass
 class Problems:
-    """Lines that can not be used: the first ones, and how many there are."""
+    """Unusable lines: the first few, and their total number."""
 
     listed: list[tuple[str, int, str]] = field(default_factory=list)
     total: int = 0
@@ -94,7 +94,7 @@ class Problems:
 
 
 def without_points(properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Properties with each point as one property for each of its parts, `place_longitude` and so on."""
+    """Properties with each point split into one property per part, such as `place_longitude`."""
     if not any(isinstance(value, dict) for value in properties.values()):
         return properties
     made: dict[str, Any] = {}
@@ -109,7 +109,7 @@ def without_points(properties: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def is_point(value: object) -> bool:
-    """Whether a value is a point as exports write it: a map of coordinates and their system."""
+    """Whether a value is an exported point: a map of coordinates and their system."""
     if not isinstance(value, dict) or not value or not set(value) <= _POINT:
         return False
     return {"latitude", "longitude"} <= set(value) or {"x", "y"} <= set(value)

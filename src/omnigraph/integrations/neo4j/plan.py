@@ -1,4 +1,4 @@
-"""What an export becomes: a node type for each label, an edge type for each relationship type and pair of node types."""
+"""The import plan: a node type for each label, an edge type for each relationship type and pair of node types."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNLABELLED = "Node"
 
 
 class Lookup:
-    """The types of nodes by id, in a file: needed where neither a relationship nor its id space says what its ends are."""
+    """A file with the type of each node by id, for relationships whose ends have neither labels nor a typed id space."""
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path)
@@ -41,7 +41,7 @@ class Lookup:
         self._database.execute("create table nodes (place text primary key, type text) without rowid")
 
     def fill(self, places: Iterable[tuple[str, str]]) -> None:
-        """Keep the type of each node; of a node that is there twice the first counts, and the load refuses it."""
+        """Store the type of each node; for a duplicate node the first counts (the load will refuse it)."""
         listed = iter(places)
         while some := list(islice(listed, _INDEXED_AT_ONCE)):
             self._database.executemany("insert or ignore into nodes values (?, ?)", some)
@@ -58,7 +58,7 @@ class Lookup:
 
 @dataclass
 class Plan:
-    """How every node and relationship of an export is written: its type, names and values; and what is told about it."""
+    """How the nodes and relationships of an export are written: types, names and values; and notes about changes."""
 
     schema: str
     notes: list[Note]
@@ -84,7 +84,7 @@ class Plan:
         return {"type": target.name, "data": data}
 
     def edge_line(self, edge: ForeignEdge) -> dict[str, Any]:
-        """A relationship as a line of a load; ValueError when an end is not known."""
+        """A relationship as a line of a load; raises ValueError when an end is unknown."""
         start, end = self.end_type(edge.start), self.end_type(edge.end)
         target = self.edges[(edge.type, start, end)]
         return {
@@ -95,7 +95,7 @@ class Plan:
         }
 
     def end_type(self, end: End) -> str:
-        """The node type at an end; ValueError when no such node is part of the export."""
+        """The node type of an end; raises ValueError when the node is not part of the export."""
         if end.labels is not None:
             found = self._type_of(end.labels)
         else:
@@ -132,9 +132,8 @@ class Options:
 
 
 def make_plan(source: Source, found: Survey, options: Options, schema: str | None, scratch: Path) -> Plan:
-    """Decide about types and names; reads relationships again only where their ends have to be looked up.
-
-    `schema`: `.pg` text to use instead of the proposed one; it has its type names.
+    """Decide on types and names; relationships are read again only when their ends must be looked up.
+    `schema`: `.pg` text to use instead of the proposed schema; it must use the same type names.
     """
     chosen, common = primaries(found, options.ignore_labels)
     notes = [*source.notes()]
@@ -164,7 +163,7 @@ def _nodes(
     type_of_labels: dict[Labels, str] = {}
     spaced: set[str] = set()
     types_of_space: dict[str, set[str]] = {}
-    # Labels that are legal names come first, so that they keep theirs.
+    # Labels that are legal type names come first, so that they keep their names.
     for primary in sorted(members, key=lambda label: (Names().type_name(label) != label, label)):
         name = names.type_name(primary, UNLABELLED)
         seen = Seen()
@@ -200,7 +199,7 @@ def _nodes(
 
 
 def _pairs(source: Source, found: Survey, plan: Plan, scratch: Path) -> dict[tuple[str, str, str], Seen]:
-    """What was seen of each relationship type between two node types."""
+    """The observations of each relationship type between two node types."""
     pairs: dict[tuple[str, str, str], Seen] = {}
     unclear = False
     problems = Problems()
@@ -220,7 +219,7 @@ def _pairs(source: Source, found: Survey, plan: Plan, scratch: Path) -> dict[tup
             pairs.setdefault((name, from_type, to_type), Seen()).include(seen)
     problems.refuse()
     if unclear:
-        # Everything is counted again, also what was clear before.
+        # All relationships are counted again, including those whose ends were known.
         pairs = {}
         plan.lookup = Lookup(scratch / "nodes.sqlite")
         plan.lookup.fill(

@@ -1,4 +1,4 @@
-"""The first reading of an export: which labels, relationship types and values there are, in memory for kinds, not rows."""
+"""The first reading of an export: its labels, relationship types and values; memory grows with kinds, not rows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from omnigraph.errors import BadRequest
 from omnigraph.integrations.neo4j.model import End, ForeignNode, Labels, Problems, Source
 from omnigraph.integrations.proposal import MOST_TYPES, Seen
 
-#: What is known of an end without looking its node up: its labels, or else the id space.
+#: An end without looking its node up: its labels, or else its id space.
 EndKey = Labels | str
-#: A relationship type and what is known of both ends.
+#: A relationship type and both ends.
 Between = tuple[str, EndKey, EndKey]
 _Key = TypeVar("_Key")
 
 
 @dataclass
 class Survey:
-    """What an export holds: nodes by id space and labels, relationships by type and ends."""
+    """The contents of an export: nodes by id space and labels, relationships by type and ends."""
 
     nodes: dict[tuple[str, Labels], Seen] = field(default_factory=dict)
     edges: dict[Between, Seen] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def _seen(where: dict[_Key, Seen], key: _Key, what: str) -> Seen:
 
 @dataclass(frozen=True)
 class Primaries:
-    """The label that names the type of a node: of the labels that may, the one that most nodes have."""
+    """Chooses the label that names the type of a node: the most frequent label that is not ignored."""
 
     counts: Mapping[str, int]
     ignored: frozenset[str]
@@ -84,7 +84,7 @@ class Primaries:
 
 
 def primaries(found: Survey, ignored: Iterable[str]) -> tuple[Primaries, list[str]]:
-    """The chosen labels, and the labels that are ignored because every node has them beside another."""
+    """The chooser of labels, and the labels that are ignored because every node has them beside another label."""
     counts: Counter[str] = Counter()
     total = 0
     for (_, labels), seen in found.nodes.items():
@@ -93,7 +93,7 @@ def primaries(found: Survey, ignored: Iterable[str]) -> tuple[Primaries, list[st
             counts[label] += seen.count
     sets: Sequence[Labels] = [labels for _, labels in found.nodes]
     common = [label for label in counts if counts[label] == total and all(len(labels) > 1 for labels in sets)]
-    # One of several labels that all nodes have must stay when nothing else tells nodes apart.
+    # One of the labels that all nodes have must stay when no other label distinguishes nodes.
     telling = [label for label in counts if label not in common]
     if len(telling) < 2:
         common = []
