@@ -37,7 +37,7 @@ _SECRET_PARAMETER = re.compile(
 
 
 def redacted(text: str) -> str:
-    """A text for people, with `***` in place of every user, password and token inside a URL."""
+    """A text for messages, with `***` in place of every user, password and token inside a URL."""
     if "://" not in text:
         return text
     return _SECRET_PARAMETER.sub(r"\1***", _USERINFO.sub("://***@", text))
@@ -136,9 +136,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
 def _excerpt(source_line: str, column: int) -> tuple[str, str]:
-    """The source line, cut around the column when it is very long, and what pads the caret below it."""
+    """The source line, cut around the column when it is very long, and the padding before the caret below it."""
     first = max(0, column - 1 - LONGEST_SHOWN_LINE // 2)
-    # A control character in a source must not reach the terminal.
+    # Control characters of a source must not reach the terminal.
     shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", source_line[first : first + LONGEST_SHOWN_LINE])
     caret_at = column - 1 - first
     # Tabs stay tabs below the line, so that the caret stands under its character.
@@ -356,7 +356,7 @@ class KeyConflict(Conflict):
         super().__init__(message)
         self.type_key = type_key
         self.entity_id = entity_id
-        #: Of a load: the file, the line and the reason of each of the first rows that met one.
+        #: For a load: the file, the line and the reason for each of the first rows in conflict.
         self.places = tuple(places)
 
 

@@ -1,8 +1,8 @@
 """Named places where a test can make the process fail, wait or die.
 
 A failpoint does nothing unless it is armed: in a test with `armed(name, action)`, in a child process with
-`OMNIGRAPH_FAILPOINTS=name=error|delay:ms|kill[;…]`. Each name is declared here, so that a test can see to it that
-every one is exercised.
+`OMNIGRAPH_FAILPOINTS=name=error|delay:ms|kill[;…]`. Each name is declared, so that a test can check that all failpoints are
+exercised.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from omnigraph.errors import OmnigraphError
 
 
 class FailpointError(OmnigraphError):
-    """What an armed failpoint raises."""
+    """The error that an armed failpoint raises."""
 
     def __init__(self, message: str, *, name: str) -> None:
         super().__init__(message)
         self.name = name
 
 
-#: `error`, `kill`, `delay:` with milliseconds, or a function whose answer is ignored.
+#: `error`, `kill`, `delay:` with milliseconds, or a function whose result is ignored.
 Action = str | Callable[[], object]
 
 NAMES: set[str] = set()
@@ -74,7 +74,7 @@ def was_hit(name: str) -> bool:
 
 
 def arm_from_environment() -> None:
-    """Arm what OMNIGRAPH_FAILPOINTS names."""
+    """Arm the failpoints in OMNIGRAPH_FAILPOINTS."""
     for entry in os.environ.get("OMNIGRAPH_FAILPOINTS", "").split(";"):
         if entry:
             name, _, action = entry.partition("=")

@@ -13,8 +13,8 @@ _ULID_TEXT = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 def new_ulid() -> str:
-    """A ULID that sorts after every one this process made before."""
-    # It brings much of the standard library along, which those who only read should not wait for.
+    """A ULID that sorts after every ULID that this process made before."""
+    # Imported here, because it loads much of the standard library, which reading does not need.
     from ulid import ULID
 
     global _last
@@ -25,7 +25,7 @@ def new_ulid() -> str:
 
 
 def derived_ulid(*words: str) -> str:
-    """The ULID that belongs to some words: the same for the same ones. It says nothing about time."""
+    """A ULID derived from some words: equal words give equal ULIDs. Its time part has no meaning."""
     import hashlib
 
     from ulid import ULID
@@ -44,10 +44,10 @@ def new_incarnation() -> int:
 
 
 def new_distance() -> int:
-    """A random number from 1 to 2^32: how far the new stable ids of a schema on one branch lie from those of another."""
+    """A random number from 1 to 2^32: the distance that keeps new stable ids on one branch apart from other branches."""
     return secrets.randbits(32) + 1
 
 
 def now_micros() -> int:
-    """The current time in microseconds since the epoch."""
+    """The current time in microseconds since 1970."""
     return time.time_ns() // 1_000

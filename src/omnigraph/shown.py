@@ -1,4 +1,4 @@
-"""What returned objects have in common: in a notebook they show themselves."""
+"""The base of returned objects, which a notebook shows as HTML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Found = TypeVar("Found")
 
 
 class Shown:
-    """An object that a notebook shows as HTML. How each kind looks is said in `omnigraph.notebook`, loaded when it is shown."""
+    """An object that a notebook shows as HTML, made by `omnigraph.notebook`, which is loaded when it is shown."""
 
     __slots__ = ()
 
@@ -24,12 +24,12 @@ class Shown:
 
 
 class Listing(list[Item], Shown):
-    """A list of such objects, which a notebook shows as one table; otherwise a list."""
+    """A list that a notebook shows as one table."""
 
     __slots__ = ()
 
 
-#: The attribute of an IPython session that makes progress bars, once `%load_ext omnigraph` has run there.
+#: The attribute of an IPython session with the maker of progress bars, set by `%load_ext omnigraph`.
 SESSION_PROGRESS = "omnigraph_progress"
 
 

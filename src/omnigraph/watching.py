@@ -1,7 +1,7 @@
-"""What a call does, for whoever watches: spans (how long a part took) and events that are counted. Free while nobody does.
+"""Observation of calls: spans (the duration of a part) and counted events. Without a watcher it costs nothing.
 
-The engine names its parts with `span`, `begun` and `happened`, and knows nobody who watches. A server sets a watcher: its traces
-and metrics are made there.
+The engine reports its parts with `span`, `begun` and `happened`, and does not know the watchers. A server sets a watcher, which
+makes traces and metrics.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-#: What a span may say about itself.
+#: The value of an attribute of a span.
 About = str | int | float | bool
-#: Ends a span that was begun, with what is known about it at its end.
+#: Ends a span, with attributes that are known at its end.
 End = Callable[..., None]
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
-#: An attempt of a publish after the first; a write of a dead process that was settled; a job that was given to Spark.
+#: Events: a repeated attempt of a publish; a healed write of a dead process; a job given to Spark.
 RETRY, RECOVERY, SPARK_JOB = "retry", "recovery", "spark_job"
 
 
 class Watcher(Protocol):
-    """Who is told about spans. Its methods are called from any thread, and must be quick."""
+    """Receives the spans. Its methods are called from any thread and must be quick."""
 
     def span(self, name: str, about: dict[str, About]) -> AbstractContextManager[None]:
-        """A part of a call; spans that are opened inside belong to it."""
+        """A span around a block; spans opened inside belong to it."""
 
     def begun(self, name: str, about: dict[str, About]) -> End:
-        """A part that ends elsewhere; nothing that is opened meanwhile belongs to it."""
+        """A span that the returned function ends; spans opened meanwhile do not belong to it."""
 
 
 _watcher: Watcher | None = None
@@ -35,12 +35,12 @@ _counters: tuple[Callable[[str], None], ...] = ()
 
 
 def span(name: str, **about: About) -> AbstractContextManager[None]:
-    """A part of a call, as a block."""
+    """A span around a block."""
     return _NOTHING if _watcher is None else _watcher.span(name, about)
 
 
 def begun(name: str, **about: About) -> End | None:
-    """Begin a part of a call that ends when the answer is called; None while nobody watches."""
+    """Begin a span; returns the function that ends it, or None without a watcher."""
     return None if _watcher is None else _watcher.begun(name, about)
 
 
@@ -51,13 +51,13 @@ def happened(event: str) -> None:
 
 
 def watch_spans(watcher: Watcher | None) -> None:
-    """Let one watcher know about all spans of this process; None: nobody."""
+    """Set the watcher of all spans of this process; None removes it."""
     global _watcher
     _watcher = watcher
 
 
 def watch_events(count: Callable[[str], None]) -> Callable[[], None]:
-    """Call a function for every event of this process; returns what ends that."""
+    """Call a function for every event of this process; returns a function that stops this."""
     global _counters
     _counters = (*_counters, count)
 

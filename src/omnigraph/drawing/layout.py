@@ -1,4 +1,4 @@
-"""Where the marks of a picture stand: separate parts are laid out one by one, then packed. The same picture every time."""
+"""The layout of a picture: connected parts are laid out separately, then packed. It is deterministic."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from omnigraph.drawing.picture import Mark, Picture
 
 RADIUS = 18.0
 LONGEST_LABEL = 24
-#: The distance that joined marks are pulled to, in pixels.
+#: The target distance of connected marks, in pixels.
 ROOM = 130.0
-#: Pixels around the picture, between its parts, and for one letter of a label.
+#: Pixels around the picture, between its parts, and per letter of a label.
 MARGIN, GAP, LETTER = 40.0, 80.0, 6.6
-#: Rounds of forces: fewer for large parts, whose rounds take longer.
+#: Rounds of the force layout: fewer for large parts, whose rounds take longer.
 _STEPS, _STEPS_OF_LARGE, _LARGE = 200, 60, 500
-#: Rounds in which marks are pushed apart until no label lies on another; not for more marks than this.
+#: The most rounds of pushing marks apart until no labels overlap; not done for more marks than _MOST_PUSHED.
 _ROUNDS, _MOST_PUSHED = 80, 1000
-#: How strongly marks are pulled to the middle of their part, and how much larger than its marks need a part may be.
+#: The pull of marks to the middle of their part, and how much larger than its marks require a part may be.
 _GRAVITY, _LOOSE = 0.3, 1.8
-#: How much wider than high a picture is meant to be.
+#: The intended ratio of width to height.
 _ASPECT = 1.5
 
 Points = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ Points = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Placed:
-    """A picture with a place for every mark, and its size; `groups`: the groups that occur, in the order of the legend."""
+    """A picture with a place for every mark, and its size; `groups`: the occurring groups in the order of the legend."""
 
     picture: Picture
     places: dict[str, tuple[float, float]]
@@ -40,7 +40,7 @@ class Placed:
 
 
 def place(picture: Picture) -> Placed:
-    """Lay a picture out: the legend at the left, the parts beside it."""
+    """Lay out a picture: the legend at the left, the parts beside it."""
     boxes = _boxes(picture.marks)
     number = {mark.key: at for at, mark in enumerate(picture.marks)}
     pairs = {(number[line.source], number[line.target]) for line in picture.lines if line.source != line.target}
@@ -61,13 +61,13 @@ def place(picture: Picture) -> Placed:
 
 
 def _boxes(marks: Sequence[Mark]) -> Points:
-    """Half the width and half the height that each mark needs with its label."""
+    """Half the width and half the height of each mark with its label."""
     widths = [max(RADIUS, min(len(mark.label), LONGEST_LABEL) * LETTER / 2) + 6 for mark in marks]
     return np.array([(width, RADIUS + 14) for width in widths]).reshape(-1, 2)
 
 
 def _parts(count: int, ends: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64]]:
-    """The marks that are joined with each other, the largest part first; marks without lines are one part together."""
+    """The connected parts as arrays of marks, the largest first; all marks without lines are one part."""
     owner = list(range(count))
 
     def root(at: int) -> int:
@@ -89,7 +89,7 @@ def _parts(count: int, ends: npt.NDArray[np.int64]) -> list[npt.NDArray[np.int64
 def _packed(
     parts: Sequence[npt.NDArray[np.int64]], ends: npt.NDArray[np.int64], boxes: Points, points: Points
 ) -> list[Points]:
-    """Lay each part out in `points`, from 0 on; returns the corner of each part when they stand in rows."""
+    """Lay out each part in `points`, from (0, 0) on; returns the corner of each part in an arrangement in rows."""
     sizes = []
     for part in parts:
         inside = np.isin(ends[:, 0], part) if len(ends) else np.zeros(0, np.bool_)
@@ -110,7 +110,7 @@ def _packed(
 
 
 def _spread(count: int, ends: npt.NDArray[np.int64]) -> Points:
-    """The method of Fruchterman and Reingold: repulsion between all, attraction along lines, ever smaller steps."""
+    """The force layout of Fruchterman and Reingold: repulsion between all, attraction along lines, decreasing steps."""
     points = _spiral(count)
     steps = _STEPS if count <= _LARGE else _STEPS_OF_LARGE
     reach = ROOM * np.sqrt(count)
@@ -122,7 +122,7 @@ def _spread(count: int, ends: npt.NDArray[np.int64]) -> Points:
         pull = along * (np.linalg.norm(along, axis=1) / ROOM)[:, np.newaxis]
         np.add.at(force, ends[:, 0], -pull)
         np.add.at(force, ends[:, 1], pull)
-        # Towards the middle, so that long arms do not make the picture large and empty.
+        # A pull towards the middle, so that long arms do not make the picture large and empty.
         force -= _GRAVITY * (points - points.mean(axis=0))
         length = np.maximum(np.linalg.norm(force, axis=1, keepdims=True), 1e-9)
         heat = reach * 0.1 * (1 - step / steps)
@@ -133,18 +133,18 @@ def _spread(count: int, ends: npt.NDArray[np.int64]) -> Points:
 
 
 def _lying(points: Points) -> Points:
-    """Turn a part so that its longest way lies across: pictures are seen on screens and pages that are wider than high."""
+    """Rotate a part so that its longest axis is horizontal, since screens are wider than high."""
     if len(points) < 2:
         return points
     _, axes = np.linalg.eigh(points.T @ points)
     turned = points @ axes[:, ::-1]
-    # Of the two ways round, the one in which the first mark is at the left and above, so that a picture never flips.
+    # Of the two orientations, the one with the first mark at the upper left, so that a picture never flips.
     first = turned[0]
     return np.asarray(turned * np.where(first > 0, -1.0, 1.0))
 
 
 def _apart(points: Points, boxes: Points) -> Points:
-    """Push marks apart, along the shorter way, until no mark or label lies on another."""
+    """Push marks apart, in the direction of the smaller overlap, until no marks or labels overlap."""
     if not 1 < len(points) <= _MOST_PUSHED:
         return points
     needed = boxes[:, np.newaxis] + boxes[np.newaxis]
@@ -157,7 +157,7 @@ def _apart(points: Points, boxes: Points) -> Points:
             break
         sideways = both & (overlap[..., 0] < overlap[..., 1])
         sign = np.where(apart >= 0, 1.0, -1.0)
-        # Marks at the same place go apart by their order.
+        # Marks at the same place are separated by their order.
         same = (apart == 0).all(axis=2)
         sign[..., 0] = np.where(
             same, np.sign(np.subtract.outer(np.arange(len(points)), np.arange(len(points)))), sign[..., 0]
@@ -179,7 +179,7 @@ def _grid(boxes: Points) -> Points:
 
 
 def _spiral(count: int) -> Points:
-    """A start that depends on nothing but the number of marks; no two stand opposite each other."""
+    """Start positions that depend only on the number of marks; no two marks are opposite each other."""
     turn = np.arange(count) * np.pi * (3 - np.sqrt(5))
     away = ROOM * np.sqrt(np.arange(count) + 0.5)
     return np.asarray(np.stack([np.cos(turn) * away, np.sin(turn) * away], axis=1))

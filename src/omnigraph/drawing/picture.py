@@ -1,4 +1,4 @@
-"""`Picture`: what is drawn, as plain data, and the forms it can be had in."""
+"""`Picture`: a drawing as plain data, and its output formats."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _FORMS: Mapping[str, Callable[[Picture], bytes]] = {
 
 
 def drawer_of(path: str | Path) -> Callable[[Picture], bytes]:
-    """What draws a file of this name; a name that asks for no form we know is refused."""
+    """The function that draws a file of this name; raises BadRequest for an unknown suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in _FORMS:
         raise BadRequest(f"'{path}' does not say what to draw: end its name with .html, .svg or .png")

@@ -11,7 +11,7 @@ from omnigraph.drawing.picture import Picture
 from omnigraph.drawing.shape import FAINT, INK, MOST_STRONG, PAPER, THREAD, Point, colour_of, short, ways
 from omnigraph.errors import BadRequest
 
-#: Drawn larger than it is shown, so that lines are smooth on any screen; not pictures of more pixels than this.
+#: The scale at which a picture is drawn for smooth lines; not applied to pictures of more pixels than _MOST_PIXELS.
 SCALE = 2
 _MOST_PIXELS = 6_000_000
 _STEPS = 24

@@ -1,4 +1,4 @@
-"""What SVG and PNG draw alike: colours, sizes, and the way of a line from mark to mark."""
+"""The common parts of SVG and PNG: colours, sizes, and the curves of lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from omnigraph.drawing.layout import LETTER, LONGEST_LABEL, RADIUS, Placed
 from omnigraph.drawing.picture import Line
 
 INK, PAPER, THREAD = "#222222", "#ffffff", "#8a8f98"
-#: The lines of a picture that has more of them than this are faint, so that the marks stay in front.
+#: With more lines than this, lines are faint, so that the marks stand out.
 FAINT, MOST_STRONG = "#b6bbc3", 200
 COLOURS = (
     "#4477aa",
@@ -26,9 +26,9 @@ COLOURS = (
 _ARROW = 9.0
 _BEND = 36.0
 
-#: Lines have their names beside them unless there are more: among many they would only be in the way.
+#: With more lines than this, lines have no names.
 MOST_NAMED = 60
-#: Where along a line its name is tried, as parts of its length.
+#: The places along a line that are tried for its name, as fractions of its length.
 _ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)
 
 Point = tuple[float, float]
@@ -40,7 +40,7 @@ Box = tuple[float, float, float, float]
 class Way:
     """A line as a curve with one control point, and the tip of its arrow.
 
-    `label`: the middle of the baseline of its name; None where every place along the line is taken.
+    `label`: the middle of the baseline of its name; None when every place along the line is taken.
     """
 
     start: Point
@@ -50,7 +50,7 @@ class Way:
     label: Point | None = None
 
     def at(self, part: float) -> Point:
-        """The point of the curve at a part of it, 0 at its start and 1 at its end."""
+        """The point of the curve at a parameter from 0 (start) to 1 (end)."""
         first, second, third = (1 - part) ** 2, 2 * part * (1 - part), part**2
         return (
             first * self.start[0] + second * self.control[0] + third * self.end[0],
@@ -70,7 +70,7 @@ def short(text: str) -> str:
 
 
 def ways(placed: Placed) -> list[tuple[Line, Way]]:
-    """The way of every line; lines between the same two marks bend apart, and no name lies on a mark or on another name."""
+    """The curve of every line; lines between the same marks bend apart, and names do not overlap marks or other names."""
     drawn: dict[frozenset[str], int] = {}
     found = []
     for line in placed.picture.lines:
@@ -103,7 +103,7 @@ def _named(placed: Placed, drawn: list[tuple[Line, Way]]) -> list[tuple[Line, Wa
 
 
 def _box_of(label: str, place: Point) -> Box:
-    """What a mark covers together with its label."""
+    """The box of a mark with its label."""
     half = max(RADIUS, len(short(label)) * LETTER / 2)
     return place[0] - half, place[1] - RADIUS, place[0] + half, place[1] + RADIUS + 18
 
@@ -121,7 +121,7 @@ def _is_free(box: Box, taken: list[Box]) -> bool:
 def _curve(start: Point, end: Point, nth: int, line: Line) -> Way:
     across, down = end[0] - start[0], end[1] - start[1]
     length = max(hypot(across, down), 1.0)
-    # Both directions of a pair measure the bend from the same side, so that they do not lie on each other.
+    # The bend is measured from the same side for both directions of a pair, so that the curves do not overlap.
     side = (1 if nth % 2 else -1) * (1 if line.source < line.target else -1)
     bend = side * _BEND * ((nth + 1) // 2)
     control = (
@@ -139,7 +139,7 @@ def _loop(place: Point, nth: int) -> Way:
 
 
 def _toward(place: Point, other: Point) -> Point:
-    """The edge of a mark, in the direction of another point."""
+    """The point on the edge of a mark in the direction of another point."""
     across, down = other[0] - place[0], other[1] - place[1]
     length = max(hypot(across, down), 1.0)
     return place[0] + across / length * RADIUS, place[1] + down / length * RADIUS

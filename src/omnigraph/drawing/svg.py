@@ -10,18 +10,18 @@ from omnigraph.drawing.layout import RADIUS, Placed, place
 from omnigraph.drawing.picture import Picture
 from omnigraph.drawing.shape import INK, MOST_STRONG, PAPER, THREAD, Point, colour_of, short, ways
 
-#: What XML can not hold, even escaped.
+#: Characters that XML does not allow, even escaped.
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def svg(picture: Picture) -> str:
-    """The picture, self-contained: no script, nothing from elsewhere."""
+    """The picture as self-contained SVG, without scripts and external resources."""
     placed = place(picture)
     size = f"{placed.width:.0f} {placed.height:.0f}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" width="{placed.width:.0f}" '
         f'height="{placed.height:.0f}" font-family="sans-serif" font-size="12">',
-        # A rim in the colour of the paper keeps a label readable where a line runs below it.
+        # An outline in the background colour keeps a label readable on top of a line.
         f"<style>text{{paint-order:stroke;stroke:{PAPER};stroke-width:3px}}</style>",
         f"<title>{clean(picture.title)}</title>",
         f'<rect width="100%" height="100%" fill="{PAPER}"/>',
@@ -34,7 +34,7 @@ def svg(picture: Picture) -> str:
 
 
 def clean(text: str) -> str:
-    """A text that XML and HTML can hold and that stays a text there."""
+    """A text escaped for XML and HTML, without forbidden characters."""
     return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
@@ -75,7 +75,7 @@ def _at(point: Point) -> str:
     return f"{point[0]:.1f},{point[1]:.1f}"
 
 
-#: The picture is moved by its view box; nothing is fetched, and the content security policy of the page says so.
+#: The page moves the picture by its view box; its content security policy forbids all requests.
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>

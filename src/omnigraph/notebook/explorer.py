@@ -1,4 +1,4 @@
-"""A picture that can be explored: a widget made from the graph view of the web page. A click on a node brings its neighbours."""
+"""An explorable picture: a widget with the graph view of Studio. A click on a node loads its neighbours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omnigraph.graph.exploring import Neighbours, Seen
 from omnigraph.graph.graph import Graph
 from omnigraph.language.schema.build import compile_schema
 
-#: Edges of each group that a click brings, and nodes that a picture has at most.
+#: The most edges of each group that a click loads, and the most nodes of a picture.
 _EDGES_AT_ONCE = 15
 _MOST_NODES = 500
 
@@ -65,7 +65,7 @@ def explore(
 
 
 class Growing:
-    """The nodes and edges of one picture, which grows; of one snapshot."""
+    """The nodes and edges of one growing picture, from one snapshot."""
 
     def __init__(self, graph: Graph | RemoteGraph, view: str) -> None:
         self._graph, self._view = graph, view

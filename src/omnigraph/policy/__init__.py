@@ -1,1 +1,1 @@
-"""Who may do what: policy files, decisions through Cedar, and cases that a policy is tested with."""
+"""Permissions: policy files, decisions by Cedar, and test cases for policies."""

@@ -1,4 +1,4 @@
-"""The actions that a policy knows, and one permission that a request needs."""
+"""The actions of policies, and the permission (need) that a request requires."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SCHEMA_APPLY, BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE = (
 INVOKE_QUERY, ADMIN, GRAPH_LIST = "invoke_query", "admin", "graph_list"
 CLUSTER_PLAN, CLUSTER_APPLY = "cluster_plan", "cluster_apply"
 
-#: Actions whose rules may name a `branch_scope`, and those whose rules may name a `target_branch_scope`.
+#: Actions whose rules may have a `branch_scope`, and actions whose rules may have a `target_branch_scope`.
 BRANCH_SCOPED = frozenset({READ, EXPORT, CHANGE})
 TARGET_SCOPED = frozenset({SCHEMA_APPLY, BRANCH_CREATE, BRANCH_DELETE, BRANCH_MERGE})
-#: Actions on a graph, and those on the server as a whole.
+#: Actions on a graph, and actions on the server as a whole.
 GRAPH_ACTIONS = BRANCH_SCOPED | TARGET_SCOPED | {INVOKE_QUERY, ADMIN}
 SERVER_ACTIONS = frozenset({GRAPH_LIST, CLUSTER_PLAN, CLUSTER_APPLY})
 ACTIONS = GRAPH_ACTIONS | SERVER_ACTIONS
 
-#: What a server that only reads still does.
+#: The actions that a read-only server allows.
 READING = frozenset({READ, EXPORT, INVOKE_QUERY, GRAPH_LIST, CLUSTER_PLAN})
 
 
@@ -37,14 +37,14 @@ class Need:
 
     @property
     def words(self) -> str:
-        """The need as denials name it."""
+        """The text of the need in denials."""
         on = "" if self.branch is None else f" on branch '{self.branch}'"
         aim = "" if self.target is None else f" targeting branch '{self.target}'"
         return f"action '{self.action}'{on}{aim}"
 
 
 class Guard(Protocol):
-    """Decides about needs. `actor` is None where nobody is known."""
+    """Decides about needs. `actor` is None when it is unknown."""
 
     def check(self, actor: str | None, need: Need) -> None:
-        """Return when the actor may do it; raise `Denied` otherwise."""
+        """Raise `Denied` unless the actor has the permission."""

@@ -14,7 +14,7 @@ from omnigraph.policy.actions import ACTIONS, BRANCH_SCOPED, SERVER_ACTIONS, TAR
 from omnigraph.policy.strict_yaml import mapping_of, read_yaml
 
 BranchScope = Literal["any", "protected", "unprotected"]
-#: What a bundle is bound to: graphs, or the cluster as a whole.
+#: The kind of a bundle's binding: to graphs, or to the cluster as a whole.
 BundleKind = Literal["graph", "cluster"]
 
 _SCOPES: tuple[str, ...] = get_args(BranchScope)
@@ -33,7 +33,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Bundle:
-    """One policy file. Whatever no rule allows is denied."""
+    """One policy file. Everything that no rule allows is denied."""
 
     groups: Mapping[str, tuple[str, ...]]
     protected_branches: frozenset[str]
@@ -41,12 +41,12 @@ class Bundle:
 
     @property
     def actors(self) -> frozenset[str]:
-        """Everybody who is in some group."""
+        """The members of all groups."""
         return frozenset(actor for members in self.groups.values() for actor in members)
 
 
 def read_bundle(text: str, kind: BundleKind | None = None) -> Bundle:
-    """Read a policy file; BadRequest says what is wrong. `kind`: what it is bound to, when that is known."""
+    """Read a policy file; raises BadRequest when it is wrong. `kind`: the kind of its binding, when it is known."""
     given = mapping_of(read_yaml(text), "policy", ("version", "groups", "protected_branches", "rules"))
     version = given.get("version")
     if version != 1 or not isinstance(version, int) or isinstance(version, bool):
@@ -62,7 +62,7 @@ def read_bundle(text: str, kind: BundleKind | None = None) -> Bundle:
 
 
 def refuse_other_kind(rules: Iterable[Rule], kind: BundleKind) -> None:
-    """A bundle of a graph has no actions of the server, a bundle of the cluster has no others."""
+    """Raise an error for server actions in a bundle of a graph, and for other actions in a bundle of the cluster."""
     for rule in rules:
         for action in rule.actions:
             if kind == "graph" and action in SERVER_ACTIONS:
@@ -141,7 +141,7 @@ def _rule(given: object, groups: Mapping[str, object]) -> Rule:
 
 
 def _scopes(called: str, allow: Mapping[str, Any], actions: list[str]) -> tuple[BranchScope | None, BranchScope | None]:
-    """`branch_scope` and `target_branch_scope`; at most one is stated, and every action of the rule must take it."""
+    """`branch_scope` and `target_branch_scope` of a rule; at most one may be given, and all actions must support it."""
     branch, target = (_scope(called, field, allow.get(field)) for field in ("branch_scope", "target_branch_scope"))
     if branch is not None and target is not None:
         raise BadRequest(f"{called} may specify branch_scope or target_branch_scope, not both")

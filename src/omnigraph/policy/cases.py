@@ -1,4 +1,4 @@
-"""Cases that a policy is tested with: a question and the decision that is expected."""
+"""Test cases for policies: a question and the expected decision."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Case:
 
 
 def read_cases(text: str) -> tuple[Case, ...]:
-    """Read a file of cases; BadRequest says what is wrong."""
+    """Read a file of cases; raises BadRequest when it is wrong."""
     given = mapping_of(read_yaml(text), "policy tests", ("version", "cases"))
     version = given.get("version")
     if version != 1 or not isinstance(version, int) or isinstance(version, bool):
@@ -63,7 +63,7 @@ def _case(item: object) -> Case:
 
 
 def read_action(text: str) -> str:
-    """An action as people write it: `branch_merge` or `branch-merge`."""
+    """An action from its text, `branch_merge` or `branch-merge`."""
     action = text.replace("-", "_")
     if action not in ACTIONS:
         raise BadRequest(f"unknown action '{text}'; the actions are {', '.join(sorted(ACTIONS))}")
@@ -71,7 +71,7 @@ def read_action(text: str) -> str:
 
 
 def failures(cases: Sequence[Case], decide: Callable[[str, Need], Decision]) -> list[str]:
-    """One line for each case whose decision is another one than it expects."""
+    """One line for each case whose decision differs from the expected one."""
     told = []
     for case in cases:
         decision = decide(case.actor, case.need)

@@ -1,7 +1,7 @@
-"""Decisions: a bundle becomes Cedar policies and entities, parsed once, and answers whether an actor may do something.
+"""Decisions: a bundle is compiled once to Cedar policies and entities, which decide whether an actor has a permission.
 
-What Cedar is asked depends on the actor, the action, and whether the branches are there and protected, so there are few different
-questions: each is asked once, and its answer is kept for as long as the policy is.
+A question to Cedar depends only on the actor, the action, and whether the branches exist and are protected. There are few
+different questions, so each decision is cached as long as the policy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Policy:
         self._known: dict[tuple[str, str, bool | None, bool | None], str | None] = {}
 
     def decide(self, actor: str | None, need: Need) -> Decision:
-        """The decision about one need, with the text that callers are shown."""
+        """The decision about one need, with its text for callers."""
         if actor is None or actor not in self._actors:
             who = "a caller without an actor" if actor is None else f"unknown actor '{actor}'"
             return Decision(False, f"policy denied action '{need.action}' for {who}")
@@ -53,24 +53,24 @@ class Policy:
         return Decision(True, f"policy allowed action '{need.action}' for actor '{actor}'", rule)
 
     def check(self, actor: str | None, need: Need) -> None:
-        """Return when the actor may do it; raise `Denied` otherwise."""
+        """Raise `Denied` unless the actor has the permission."""
         decision = self.decide(actor, need)
         if not decision.allowed:
             raise Denied(decision.message, action=need.action, actor=actor)
 
     def _allowing_rule(self, actor: str, need: Need) -> str | None:
-        """The smallest id of the rules that allow a need, None when none does."""
+        """The smallest id of the rules that allow a need; None when no rule does."""
         question = (actor, need.action, self._is_protected(need.branch), self._is_protected(need.target))
         if question not in self._known:
             self._known[question] = self._asked(*question)
         return self._known[question]
 
     def _is_protected(self, branch: str | None) -> bool | None:
-        """Whether a branch is protected, None when there is no branch."""
+        """Whether a branch is protected; None when there is no branch."""
         return None if branch is None else branch in self.bundle.protected_branches
 
     def _asked(self, actor: str, action: str, branch: bool | None, target: bool | None) -> str | None:
-        """What Cedar says, given whether the branches are there (None: they are not) and protected."""
+        """Cedar's decision; each flag: whether the branch is protected, None when the need has no such branch."""
         from cedarpy import is_authorized
 
         request = {
@@ -113,7 +113,7 @@ def _cedar_policies(bundle: Bundle, resource: dict[str, str]) -> dict[str, Any]:
 
 
 def _condition(what: str, scope: BranchScope | None) -> list[dict[str, Any]]:
-    """The `when` of a scope; `any` and no scope need none, the others need a branch."""
+    """The `when` condition of a scope; `any` and no scope have none, the other scopes require a branch."""
     if scope is None or scope == "any":
         return []
     is_protected: dict[str, Any] = _of_context(f"{what}_is_protected")

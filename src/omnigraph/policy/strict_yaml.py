@@ -1,4 +1,4 @@
-"""YAML files that people write by hand: read as plain data, with every key that is there twice refused."""
+"""Reading hand-written YAML files as plain data; duplicate keys are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.errors import BadRequest
 
 
 class DuplicateKey(BadRequest):
-    """A mapping of a YAML file has one key twice; `key` is its text, `line` counts from 1."""
+    """A mapping of a YAML file has a duplicate key; `key` is its text, `line` counts from 1."""
 
     def __init__(self, message: str, *, key: str, line: int) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class DuplicateKey(BadRequest):
 if TYPE_CHECKING:
     from yaml import SafeLoader as _SafeLoader
 else:
-    # The parser in C where PyYAML has it: the one in Python takes seconds for what a long policy has.
+    # PyYAML's C parser if available: the Python parser takes seconds for a long policy.
     _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -46,7 +46,7 @@ class _Loader(_SafeLoader):
 
 
 def read_yaml(text: str) -> object:
-    """The plain data of a YAML text; BadRequest says in one line what is wrong with it and where."""
+    """The plain data of a YAML text; raises BadRequest with the error and its place in one line."""
     try:
         _refuse_depth(text)
         value = yaml.load(text, _Loader)
@@ -59,12 +59,12 @@ def read_yaml(text: str) -> object:
     return value
 
 
-#: Deeper than any file of ours; values are made by functions that call themselves, in C without any guard.
+#: The nesting limit, deeper than any of our files; the C parser recurses without a guard.
 _MOST_DEPTH = 50
 
 
 def _refuse_depth(text: str) -> None:
-    """Raise ValueError for a text that is nested too deeply; it is read event by event, and no further than needed."""
+    """Raise ValueError for a text that is nested too deeply; it is read event by event, only as far as needed."""
     depth = 0
     for event in yaml.parse(text, _SafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -75,12 +75,12 @@ def _refuse_depth(text: str) -> None:
             raise ValueError("nested too deeply")
 
 
-#: More values than any file of ours has; references (`*name`) can stand for very many with a few characters.
+#: The limit of values, more than any of our files has; a few references (`*name`) can expand to very many values.
 _MOST_VALUES = 100_000
 
 
 def _count(value: object, known: dict[int, int], inside: set[int]) -> int:
-    """How many values there are with every reference written out; ValueError for too many, or one inside itself."""
+    """The number of values with all references expanded; raises ValueError for too many, or for a cyclic reference."""
     if not isinstance(value, dict | list):
         if isinstance(value, str):
             _refuse_halves(value)
@@ -98,13 +98,13 @@ def _count(value: object, known: dict[int, int], inside: set[int]) -> int:
 
 
 def _refuse_halves(text: str) -> None:
-    """Escapes such as `\\ud800` are halves of a character: no file and no request could hold such a text."""
+    """Raise an error for half a surrogate pair, such as the escape `\\ud800`, which no file or request can contain."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("a text has an escape that is no character")
 
 
 def mapping_of(value: object, what: str, known: tuple[str, ...]) -> dict[str, Any]:
-    """A mapping whose keys are all known; BadRequest names the first one that is not."""
+    """A mapping with known keys only; raises BadRequest with the first unknown key."""
     if not isinstance(value, dict):
         raise BadRequest(f"{what} must be a mapping")
     for key in value:
