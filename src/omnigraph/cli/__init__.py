@@ -1,1 +1,1 @@
-"""The command line. One file per command family; `main` starts it, `output` is the only place that prints."""
+"""The command line. One file per command family; `main` is the entry point, and only `output` prints."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stored:
-    """The storage of one graph, as it was addressed."""
+    """A graph on storage, as addressed by flags, profile or defaults."""
 
     uri: str
     #: Settings of the object store, which a cluster may have.
@@ -70,7 +70,7 @@ Target = Stored | Served
 
 @dataclass(frozen=True)
 class Addressed:
-    """What flags, profile and defaults name: a storage, or a server and maybe one of its graphs."""
+    """The addressed scope: a storage, or a server and possibly one of its graphs."""
 
     storage: Stored | None = None
     server: Server | None = None
@@ -78,7 +78,7 @@ class Addressed:
 
 
 def resolve(context: click.Context, uri: str | None = None, *, named_by: str = "a positional URI") -> Target:
-    """The graph that a call addresses; `uri` is what it gave besides the global flags."""
+    """The graph that a call addresses; `uri` is its argument, in addition to the global flags."""
     scope = scope_of(context, uri, named_by=named_by)
     if scope.server is None:
         assert scope.storage is not None, "a scope is a storage or a server"
@@ -89,7 +89,7 @@ def resolve(context: click.Context, uri: str | None = None, *, named_by: str = "
 
 
 def resolve_storage(context: click.Context, uri: str | None = None, *, named_by: str = "a positional URI") -> Stored:
-    """The storage that a call addresses, for commands that no server does for their callers."""
+    """The storage that a call addresses, for commands that servers do not offer."""
     scope = scope_of(context, uri, named_by=named_by)
     if scope.storage is None:
         assert scope.server is not None, "a scope is a storage or a server"
@@ -98,7 +98,7 @@ def resolve_storage(context: click.Context, uri: str | None = None, *, named_by:
 
 
 def scope_of(context: click.Context, uri: str | None = None, *, named_by: str = "a positional URI") -> Addressed:
-    """What a call addresses, as far as that is known without asking a server."""
+    """The scope that a call addresses, as far as it is known without a request to a server."""
     settings = context.ensure_object(Settings)
     explicit = {named_by: uri} | {f"--{name}": settings.flags.get(name) for name in ("store", "server", "cluster")}
     given = [(way, address) for way, address in explicit.items() if address is not None]
@@ -155,7 +155,7 @@ def _is_direct(context: click.Context) -> bool:
 
 
 def _needs_storage(context: click.Context, address: str) -> BadRequest:
-    """A command that works on storage can not work through a server, however it is addressed."""
+    """Raise an error when a server is addressed for a command that works on storage only."""
     command = context.command
     called = command.called(context) if isinstance(command, Command) else context.command_path
     return BadRequest(
@@ -165,7 +165,7 @@ def _needs_storage(context: click.Context, address: str) -> BadRequest:
 
 
 def refuse_remote(uri: str) -> None:
-    """A web address is a server's, never the storage of a graph."""
+    """Raise an error for a web address (of a server) in place of the storage of a graph."""
     if is_web_address(uri):
         raise BadRequest(f"a remote graph must be addressed with `--server <url>`; {uri} is not a graph's storage")
 
@@ -185,7 +185,7 @@ def open_graph(
 def open_graph(
     target: Target, mode: Literal["rw", "ro"], actor: str | None = None, *, spark: SparkOptions | None = None
 ) -> AnyGraph:
-    """The graph at a target; reading commands write nothing at all. Of a served graph the server says who writes."""
+    """The graph at a target; reading commands open it read-only. For a served graph the server determines the actor."""
     if isinstance(target, Stored):
         from omnigraph.graph.entry import open
 
@@ -200,13 +200,13 @@ def open_graph(
 
 
 def echo_write(settings: Settings, label: str, target: Target) -> None:
-    """Say on stderr which graph a command is about to write to, unless `--quiet`."""
+    """Print on stderr the graph to which a command is about to write, unless `--quiet`."""
     if not settings.quiet:
         output.note(f"omnigraph {label} → {target.uri} ({target.access})")
 
 
 def confirm_destruction(settings: Settings, label: str, target: Target, *, as_json: bool) -> None:
-    """Let a destructive write on a non-local target pass only with `--yes`, or when a person types `yes`."""
+    """Raise an error for a destructive write on a non-local target without `--yes`, unless a person types `yes`."""
     if target.is_local or settings.yes:
         return
     if as_json or not output.is_terminal(sys.stdin):
@@ -222,7 +222,7 @@ _GRAPH_OF_A_CLUSTER = re.compile(r"(?P<root>.+)/graphs/[^/]+\.omni")
 
 
 def cluster_root(uri: str) -> str | None:
-    """The root of the cluster that a graph's place lies in, None when it lies in none."""
+    """The root of the cluster that contains the place of a graph; None when there is no cluster."""
     from omnigraph.storage.objects import open_store
     from omnigraph.storage.root import Root
 

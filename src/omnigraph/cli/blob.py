@@ -111,7 +111,7 @@ def stat(
 
 
 def _range(offset: int, length: int | None, size: int) -> tuple[int, int]:
-    """The bytes that were asked for; an end behind the value's end is brought back to it."""
+    """The requested byte range; an end after the end of the value is cut to it."""
     if length == 0:
         raise BadRequest("--length must be at least 1")
     end = size if length is None else offset + length

@@ -31,12 +31,12 @@ filter_options = together(
 limit_option = click.option("--limit", type=int, metavar="N", help="How many changes are read at once: 1 to 8192.")
 
 _ABSENT = object()
-#: A vector that is longer would fill the screen; `--json` has all of it.
+#: Longer vectors are cut in the output for people; `--json` has all components.
 _LONGEST_LIST = 16
 
 
 def show_cause(commit: Commit) -> None:
-    """What is said once about the commit of some changes."""
+    """Print the fields of the commit that made some changes."""
     from omnigraph.changes.commits import cause
 
     told = cause(commit)
@@ -44,7 +44,7 @@ def show_cause(commit: Commit) -> None:
 
 
 def show_changes(changes: Iterable[Change]) -> None:
-    """Each change with what it did to the properties."""
+    """Print each change; for an update, the properties that changed."""
     for change in changes:
         output.line(f"{change.op} {change.kind} {change.type} {shown_value(change.id)}")
         before, after = _image(change.before, change.endpoints_before), _image(change.after, change.endpoints)
@@ -137,7 +137,7 @@ def poll(
 
 
 def _whole(blocks: list[Block]) -> list[dict[str, Any]]:
-    """Blocks with the parts of a commit that came on several pages put together."""
+    """The blocks of a feed, with the parts of a commit from several pages joined."""
     whole: list[dict[str, Any]] = []
     for block in blocks:
         told = block.to_dict()

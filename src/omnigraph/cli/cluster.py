@@ -161,7 +161,7 @@ def force_unlock(context: click.Context, lock_id: str, config: str, as_json: boo
 
 
 def _server(context: click.Context) -> Server | None:
-    """The server that is to do it, None when the storage of the cluster is worked on from here."""
+    """The server that carries out the command; None when it runs here, on the storage of the cluster."""
     settings = context.ensure_object(Settings)
     address = settings.flags.get("server")
     if address is None:
@@ -172,7 +172,7 @@ def _server(context: click.Context) -> Server | None:
 
 
 def _asked(server: Server, verb: Literal["plan", "apply"], config: str) -> Outcome:
-    """What a server says to the declaration of a folder. One that is wrong by itself is not sent."""
+    """The server's answer to the declaration of a folder; an invalid declaration is not sent."""
     from omnigraph.client.graph import ask_cluster
     from omnigraph.cluster import commands
     from omnigraph.cluster.diagnostics import Diagnostic, Findings
@@ -188,7 +188,7 @@ def _asked(server: Server, verb: Literal["plan", "apply"], config: str) -> Outco
     return commands.Outcome(source, Findings(found), kept)
 
 
-# --- what people see --------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 def _end(context: click.Context, outcome: Outcome, as_json: bool, lines: list[str]) -> None:

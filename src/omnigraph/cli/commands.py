@@ -1,4 +1,4 @@
-"""How commands are put together: loaded only when they are called, with the global flags before or after them."""
+"""The construction of commands: loaded only when they are called, with the global flags before or after them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ADDRESSING = {
     "cluster": ("DIR|URI", "Work on a graph of a cluster."),
     "profile": ("NAME", "Take the address from a profile; default $OMNIGRAPH_PROFILE."),
 }
-#: The flags that name a graph, or something that has graphs.
+#: The flags that name a graph, or a server or cluster with graphs.
 _ADDRESSES = frozenset({"store", "server", "cluster"})
 _SWITCHES = {
     "yes": "Allow a destructive write on a non-local target.",
@@ -100,7 +100,7 @@ def global_flags(is_shown: Callable[[str], bool], taken: frozenset[str] = frozen
 
 
 class Command(click.Command):
-    """A command that takes the global flags too, and refuses those outside its scope."""
+    """A command that also takes the global flags, and refuses the flags that do not apply to it."""
 
     def __init__(self, *args: Any, scope: Scope, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -197,7 +197,7 @@ def _gives(args: Sequence[str], *flags: str) -> bool:
 
 
 def _is_graph(word: str) -> bool:
-    """Whether a word can only be an address: a URI, or a folder that holds a graph."""
+    """Whether a word is certainly an address: a URI, or a folder with a graph."""
     return "://" in word or os.path.isdir(os.path.join(word, "__manifest"))  # noqa: PTH112, PTH118 (no error for odd words)
 
 
@@ -223,7 +223,7 @@ class Group(click.Group):
 
 @dataclass(frozen=True)
 class Lazy:
-    """A command by the module and name it is found under, and its one line in the list of commands."""
+    """A command as its module, its name in the module, and its line in the list of commands."""
 
     module: str
     name: str
@@ -231,7 +231,7 @@ class Lazy:
 
 
 class LazyGroup(click.Group):
-    """The root: knows its commands by name and loads only the one that is called."""
+    """The root group: it knows its commands by name and imports only the called command."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ KEYS = ("actor", "kind", "since", "until")
 
 @dataclass(frozen=True)
 class CommitFilters:
-    """Which commits to list; what is None does not matter."""
+    """The filter of commits to list; a field that is None does not filter."""
 
     actor: str | None = None
     kind: str | None = None
@@ -88,7 +88,7 @@ def list_(context: click.Context, uri: str | None, branch: str | None, filters: 
 
 
 def listed(found: Commit) -> str:
-    """A commit in one line; the message comes last, because it may hold anything."""
+    """A commit in one line; the message comes last, because it may contain any text."""
     actor = "" if found.actor is None else f" actor={found.actor}"
     place = f"{found.id} graph_branch={found.branch} graph_manifest_version={found.manifest_version}{actor}"
     counts = "" if found.changed is None else f" nodes={found.changed.nodes} edges={found.changed.edges}"
@@ -176,7 +176,7 @@ def graph(context: click.Context, uri: str | None, branch: str | None, as_json: 
 
 
 def _described(found: Commit, heads: dict[str, str]) -> str:
-    """What stands beside a commit in the drawing."""
+    """The label of a commit in the drawing."""
     named = [name for name, head in heads.items() if head == found.id]
     marks = f" ({', '.join(named)})" if named else ""
     actor = "" if found.actor is None else f" by {found.actor}"

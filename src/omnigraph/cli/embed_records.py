@@ -19,7 +19,7 @@ from omnigraph.language.source import did_you_mean, nearest_name
 
 @dataclass(frozen=True)
 class TypeSpec:
-    """A type: the property that gets the vector, and the properties whose texts it is made of."""
+    """The embedding of a type: the property for the vector, and the properties with the embedded texts."""
 
     target: str
     fields: tuple[str, ...]
@@ -27,7 +27,7 @@ class TypeSpec:
 
 @dataclass(frozen=True)
 class EmbedSpec:
-    """All types, the number of components of their vectors, and the model, when it is not the configured one."""
+    """The embeddings of all types, the number of components of the vectors, and the model (None: the configured model)."""
 
     dimension: int
     types: Mapping[str, TypeSpec]
@@ -36,7 +36,7 @@ class EmbedSpec:
 
 @dataclass(frozen=True)
 class Job:
-    """One run: from a file to a file."""
+    """One run, from an input file to an output file."""
 
     source: Path
     target: Path
@@ -90,7 +90,7 @@ def read_selectors(texts: Sequence[str]) -> tuple[Selector, ...]:
 
 
 def refuse_unknown_types(spec: EmbedSpec, names: Collection[str]) -> None:
-    """A type that the spec does not know would silently select nothing."""
+    """Raise an error for a selector with a type that the spec does not have, since it would select nothing."""
     for name in names:
         if name not in spec.types:
             hint = did_you_mean(nearest_name(name, spec.types)) or f"; it has {', '.join(spec.types)}"
@@ -144,13 +144,13 @@ def _text(given: Mapping[str, Any], key: str, where: str) -> str:
 
 Mode = Literal["fill_missing", "reembed_all", "clean"]
 
-#: Lines that are held at a time; a provider splits their texts into requests of its own size.
+#: How many lines are held at a time; a provider splits their texts into its own requests.
 LINES_AT_A_TIME = 512
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which records are worked on: of these types (all of the spec when empty), with any of these fields."""
+    """The selected records: of these types (empty: all types of the spec), with any of these field values."""
 
     types: Collection[str] = ()
     selectors: Sequence[Selector] = ()
@@ -170,7 +170,7 @@ class Choice:
 
 @dataclass
 class Counts:
-    """What was done so far."""
+    """The counts so far."""
 
     records: int = 0
     selected: int = 0
@@ -180,7 +180,7 @@ class Counts:
 
 @dataclass
 class _Line:
-    """A line as it is, and its record when it was selected."""
+    """A line of the file, and its record if it is selected, else None."""
 
     text: bytes
     record: dict[str, Any] | None = None
@@ -227,7 +227,7 @@ def _read(line: bytes, place: str, spec: EmbedSpec, choice: Choice, counts: Coun
 
 
 def _parse(line: bytes, place: str) -> dict[str, Any]:
-    """A line as JSON, strictly: what would be read as something else than it says is refused."""
+    """A line as strictly parsed JSON; ambiguous input is refused."""
     try:
         # The standard library keeps integers of any size, which a faster reader would round.
         record = json.loads(line.decode(), object_pairs_hook=_once, parse_constant=_refuse_constant)

@@ -1,4 +1,4 @@
-"""`omnigraph import`: a new graph of what another database exported."""
+"""`omnigraph import`: a new graph from the export of another database."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _counted(count: int, noun: str) -> str:
 def _places(
     places: tuple[str, ...], kind: str | None, csv_admin: str | None, schema_only: bool
 ) -> tuple[list[str], str | None]:
-    """What is read, and the new graph; None when only the schema is wanted."""
+    """The source, and the URI of the new graph; None when only the schema is requested."""
     if (kind is None) == (csv_admin is None):
         raise click.UsageError("say what is imported: --from neo4j-dump FILE GRAPH, or --csv-admin DIR GRAPH")
     if csv_admin is not None:

@@ -31,7 +31,7 @@ def init(settings: Settings, uri: str, schema_path: str, force: bool) -> None:
 
 
 def refuse_inside_cluster(uri: str) -> None:
-    """A graph of a cluster is made by the cluster, which keeps account of it."""
+    """Raise an error for a place inside of a cluster, which creates and records its graphs itself."""
     root = cluster_root(uri)
     if root is not None:
         raise BadRequest(

@@ -56,7 +56,7 @@ def lint(context: click.Context, uri: str | None, query_path: str, schema_path: 
 
 
 def _schema(context: click.Context, uri: str | None, schema_path: str | None) -> tuple[str, dict[str, str]]:
-    """The text of the schema, and where it came from: a file, or the graph that is addressed."""
+    """The text of the schema, and its origin: a file, or the addressed graph."""
     if schema_path is None:
         target = resolve_storage(context, uri)
         return open_graph(target, "ro").schema(), {"kind": "graph", "uri": target.uri}
@@ -123,7 +123,7 @@ def fmt(context: click.Context, files: Sequence[str], check: bool, show_diff: bo
 
 
 def _paths(files: Sequence[str]) -> Iterator[str]:
-    """The files to lay out; those of a folder by name."""
+    """The files to format; the files of a folder are sorted by name."""
     for file in files:
         if file == STDIN or not Path(file).is_dir():
             yield file
@@ -132,7 +132,7 @@ def _paths(files: Sequence[str]) -> Iterator[str]:
 
 
 def _laid_out(path: str, check: bool, show_diff: bool) -> bool:
-    """Lay out one file, or say what would change; whether it was not laid out."""
+    """Format one file, or print what would change; returns whether it was not in its canonical layout."""
     from omnigraph.language.formatting import format_text
 
     text = read_source(path)
@@ -152,7 +152,7 @@ def _laid_out(path: str, check: bool, show_diff: bool) -> bool:
 
 
 def _language(path: str, text: str) -> Language:
-    """By the suffix of the file; standard input by its first word."""
+    """The language of a text: by the suffix of its file; for standard input by its first word."""
     if path == STDIN:
         return "pg" if _SCHEMA.match(text) else "gq"
     suffix = Path(path).suffix

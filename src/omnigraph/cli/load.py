@@ -202,7 +202,7 @@ def _summary(uri: str, result: LoadResult) -> str:
 
 
 def _warn(result: LoadResult) -> None:
-    """Say what people did not expect of a load that succeeded."""
+    """Print warnings about surprising outcomes of a successful load."""
     cleared = result.report.cleared
     if cleared:
         listed = ", ".join(f"{name} {count}" for name, count in cleared.items())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.model import Commit
 
 
-#: The lines of history from left to right, each as the commit it waits for.
+#: The lines of history from left to right, each represented by the next commit on it.
 _Lanes = list[str]
 
 
@@ -44,7 +44,7 @@ def draw(commits: Sequence[Commit], describe: Callable[[Commit], str]) -> Iterat
 
 
 def _join(lanes: _Lanes, commit: str) -> Iterator[str]:
-    """Bring all lines that wait for a commit together, the rightmost first."""
+    """Join all lines whose next commit is the same, the rightmost first."""
     first, *others = [at for at, awaited in enumerate(lanes) if awaited == commit] or [0]
     for at in reversed(others):
         yield _closed(len(lanes), at, into=first)
@@ -52,7 +52,7 @@ def _join(lanes: _Lanes, commit: str) -> Iterator[str]:
 
 
 def _go_on(lanes: _Lanes, at: int, parents: Sequence[str]) -> Iterator[str]:
-    """Let the line of a commit go on to its first parent, and open another one for a second parent."""
+    """Continue the line of a commit with its first parent, and open another line for a second parent."""
     if not parents:
         if at < len(lanes) - 1:
             yield _closed(len(lanes), at)
@@ -65,7 +65,7 @@ def _go_on(lanes: _Lanes, at: int, parents: Sequence[str]) -> Iterator[str]:
 
 
 def _closed(width: int, at: int, into: int | None = None) -> str:
-    """A row in which line `at` ends, or runs into a line left of it, and the lines right of it move up."""
+    """A row in which line `at` ends or joins a line to its left, and the lines to its right move one column left."""
     cells = [" "] * (2 * width)
     for lane in range(width):
         if lane < at:
@@ -127,7 +127,7 @@ def log(
 
 
 def drawn(commits: list[Commit], heads: dict[str, str], *, colours: bool) -> list[str]:
-    """The commits with the lines of history beside them. `heads`: names of branches by the commit they are at."""
+    """The commits with the lines of history beside them. `heads`: names of branches by the id of their head."""
 
     def colour(text: str, name: str) -> str:
         return click.style(text, fg=name) if colours else text

@@ -20,9 +20,9 @@ from omnigraph.cluster.config import GraphConfig, read_config
 from omnigraph.cluster.diagnostics import Findings, Stop
 from omnigraph.cluster.sources import FILE, Folder
 
-#: Folders that hold no sources of a person.
+#: Folders that contain no source files of the user.
 _SKIPPED = {"node_modules", "__pycache__", "__manifest"}
-#: How many folders above a file are looked at.
+#: How many parent folders of a file are searched.
 _MOST_PARENTS = 20
 
 

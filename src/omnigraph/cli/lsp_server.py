@@ -1,4 +1,4 @@
-"""The shell of the language server: documents and requests of an editor around the pure functions of the languages."""
+"""The language server: documents and requests of an editor, answered by the pure functions of the languages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from omnigraph.language.schema.build import compile_schema
 from omnigraph.language.schema.catalog import Catalog
 from omnigraph.language.source import Span
 
-#: How long the text must rest before it is checked.
+#: How long a text must stay unchanged before it is checked.
 DEBOUNCE_SECONDS = 0.2
 
 _SEVERITIES = {
@@ -248,12 +248,12 @@ def make_server(schemas: Schemas) -> LanguageServer:
 
 
 def language_of(uri: str) -> Language:
-    """By the suffix of a document; one without is taken for queries."""
+    """The language of a document: schemas for the suffix `.pg`, else queries."""
     return "pg" if uri.endswith(".pg") else "gq"
 
 
 def _path(uri: str) -> Path:
-    """The file of a document; one that is not in a file has a place in the current folder."""
+    """The path of a document; a document without a file gets a path in the current folder."""
     return Path(uris.to_fs_path(uri) or "untitled.gq")
 
 

@@ -1,4 +1,4 @@
-"""What this machine knows: `omnigraph config`, `profile`, `completion` and `version`."""
+"""Commands about this machine: `omnigraph config`, `profile`, `completion` and `version`."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _write(
     output.line(f"{name} = {held}")
 
 
-#: The variable through which the script asks the program itself what could follow.
+#: The environment variable with which the completion script asks the program for candidates.
 VARIABLE = "_OMNIGRAPH_COMPLETE"
 
 
@@ -239,6 +239,6 @@ def _summary(listed: dict[str, Any]) -> str:
 
 
 def _endpoint(config: OperatorConfig, found: Profile) -> str:
-    """Where a profile leads: the URL or root behind a name."""
+    """The URL or root to which a profile resolves."""
     known = {"server": config.servers, "cluster": config.clusters}.get(found.scope, {})
     return redacted(known.get(found.endpoint, found.endpoint))

@@ -1,4 +1,4 @@
-"""The `omnigraph` command: the list of commands, and how every ending becomes an exit code."""
+"""The `omnigraph` command: the list of commands, and the exit code of every outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.cli.settings import Settings
 
 OK, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-#: The commands as help shows them.
+#: The commands in the order of the help.
 SECTIONS = {
     "Data": {
         "init": Lazy("omnigraph.cli.init", "init", "Create an empty graph at URI."),
@@ -144,7 +144,7 @@ SECTIONS = {
     },
 }
 COMMANDS = {name: lazy for section in SECTIONS.values() for name, lazy in section.items()}
-#: Names of earlier releases, still understood with a warning.
+#: Names of earlier releases, which still work with a warning.
 RENAMED = {
     ("query", "lint"): "lint",
     ("query", "check"): "lint",

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from omnigraph.mcp.session import Confined, Session
     from omnigraph.mcp.stored import Stored as StoredQuery
 
-#: Who writes when nobody is named.
+#: The default actor.
 AGENT = "agent"
-#: Seconds that a tool may read unless the caller says otherwise; as many as a request to a server has.
+#: The default timeout of reads by tools in seconds, the same as for requests to a server.
 READ_SECONDS = 30.0
 
 

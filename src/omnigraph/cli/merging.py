@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from omnigraph.merge.result import Conflict, MergeResult
 
 
-#: A side as the library finds it: a branch or a commit.
+#: A reference to one side of a merge: a branch or a commit.
 Side = tuple[Literal["branch", "commit"], str]
 
 _COMPARED = 10
 _IN_THE_EXAMPLE = 3
-#: What a strategy decides; a broken rule needs a decision about an entity.
+#: The kinds of conflicts that a strategy decides; a broken rule needs a resolution of an entity.
 _BETWEEN_THE_SIDES = ("SchemaConflict", "DivergentInsert", "DivergentUpdate", "DeleteVsUpdate")
 
 
@@ -49,7 +49,7 @@ def conflict_line(conflict: Conflict) -> str:
 
 
 def explained(error: MergeConflicts, graph: AnyGraph, words: str, ours: Side, theirs: Side) -> MergeConflicts:
-    """Say on stderr what is in conflict; the error that is left names the flags that decide."""
+    """Print the conflicts on stderr; the error that follows names the flags that decide them."""
     conflicts: Sequence[Conflict] = error.conflicts
     compared = iter(range(_COMPARED))
     for conflict in conflicts:
@@ -64,7 +64,7 @@ def explained(error: MergeConflicts, graph: AnyGraph, words: str, ours: Side, th
 
 
 def _both_sides(graph: AnyGraph, conflict: Conflict, ours: Side, theirs: Side) -> Iterator[str]:
-    """The properties in which both sides differ."""
+    """Lines with the properties that differ between both sides, or with both declarations of a schema conflict."""
     from omnigraph.language.schema.build import compile_schema
 
     if conflict.entity_id is None:
@@ -96,7 +96,7 @@ def _snapshot(graph: AnyGraph, side: Side) -> str:
 
 
 def _way_out(conflicts: Sequence[Conflict]) -> str:
-    """What can be done, as it would be typed."""
+    """The possible next commands, as they would be typed."""
     import orjson
 
     text = "Change one side"
@@ -126,7 +126,7 @@ class Sides:
     theirs: Callable[[AnyGraph], Side]
 
 
-#: How conflicts are met, and whether anything is written; alike for all three commands.
+#: The options for conflicts and dry runs that these commands share.
 _decisions = together(
     click.option(
         "--dry-run", is_flag=True, help="Show outcome, counts and conflicts; write nothing. Exit 1 on conflicts."

@@ -68,7 +68,7 @@ def mutate(
 
 
 def _mutated(graph: AnyGraph, calls: list[QueryCall], **options: Any) -> MutationResult:
-    """Run the calls as one commit; an error names the file of the query it comes from."""
+    """Run the calls as one commit; an error names the file of its query."""
     if len(calls) == 1:
         with naming(calls[0].file):
             return graph.mutate(calls[0].source, calls[0].name, calls[0].params, **options)

@@ -22,7 +22,7 @@ _KEYS: Mapping[str, Collection[str]] = {
     "defaults": ("output", "server", "store", "default_graph", "table_max_column_width", "table_cell_layout"),
 }
 _SECTIONS = ("operator", "servers", "clusters", "profiles", "defaults", "aliases")
-#: The keys of each entry of a section that holds named entries.
+#: The allowed keys of the entries in each section with named entries.
 _ENTRY_KEYS: Mapping[str, Collection[str]] = {
     "servers": ("url",),
     "clusters": ("root",),
@@ -33,7 +33,7 @@ _ENTRY_KEYS: Mapping[str, Collection[str]] = {
 
 @dataclass(frozen=True)
 class Profile:
-    """A named address: `scope` is server, cluster or store, `endpoint` what it names."""
+    """A named address: `scope` is server, cluster or store; `endpoint` is its name or address."""
 
     name: str
     scope: str
@@ -57,7 +57,7 @@ class Alias:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds where neither flags nor a profile say otherwise."""
+    """The defaults that apply when neither flags nor a profile give a value."""
 
     output: str | None = None
     server: str | None = None
@@ -100,13 +100,13 @@ class OperatorConfig:
 
 
 def config_path() -> Path:
-    """Where the configuration lies, whether it exists or not."""
+    """The path of the configuration file, which need not exist."""
     home = os.environ.get("OMNIGRAPH_HOME")
     return (Path(home) if home else Path.home() / ".omnigraph") / "config.yaml"
 
 
 def read_config() -> OperatorConfig:
-    """The configuration; without a file everything is at its default."""
+    """Read the configuration; the defaults when there is no file."""
     path = config_path()
     try:
         text = path.read_text(encoding="utf-8")
@@ -216,7 +216,7 @@ def _defaults(given: Mapping[str, Any]) -> Defaults:
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
-    """A section; one that is absent or empty is an empty one."""
+    """A section of the configuration; an empty mapping when it is absent or empty."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from omnigraph.errors import LanguageError, OmnigraphError, redacted
 
-#: What could steer a terminal. Line ends and tabs only lay text out.
+#: Control characters that could affect a terminal, except line ends and tabs.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _RECORDS_AT_ONCE = 1000
 
@@ -44,21 +44,21 @@ def json_lines(records: Iterable[object]) -> None:
 
 
 def json_text(text: str) -> None:
-    """JSON that exists as text already, made pretty."""
+    """Pretty-print a JSON text."""
     import orjson
 
     json(orjson.loads(text))
 
 
 def fields(values: Mapping[str, object]) -> None:
-    """A result as `key: value` lines; what is not known is left out."""
+    """A result as `key: value` lines; None values are left out."""
     for key, value in values.items():
         if value is not None:
             line(f"{key}: {value}")
 
 
 def raw(text: str) -> None:
-    """A text exactly as it is, which may have no newline at its end."""
+    """Print a text unchanged, without adding a newline."""
     # A process that was started without a standard output has nowhere to put a result.
     if sys.stdout is not None:
         sys.stdout.write(text)
@@ -70,18 +70,18 @@ def data(content: bytes) -> None:
 
 
 def flush() -> None:
-    """Hand over all of the result so far, to whoever reads along."""
+    """Flush the result printed so far."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def note(text: str) -> None:
-    """Something people should know while the command works; never part of the result."""
+    """Print a note for people while the command works; it is not part of the result."""
     _say(f"{_visible(text)}\n")
 
 
 def redraw(text: str) -> None:
-    """One line on the terminal in the place of the last one; never part of the result."""
+    """Replace the last line on the terminal; it is not part of the result."""
     _say(f"\r\x1b[2K{text}")
 
 
@@ -91,7 +91,7 @@ def warn(text: str) -> None:
 
 
 def report(error: Exception, debug: bool) -> None:
-    """The one report of a failure; the traceback comes first, so that the message is what a person sees last."""
+    """Report a failure; a traceback comes before the message, so that the message is the last line."""
     if sys.stderr is None:
         return
     if debug:
@@ -147,7 +147,7 @@ def render(error: LanguageError, stream: TextIO) -> str:
 
 
 def wants_colours(stream: TextIO) -> bool:
-    """Whether a stream is a terminal whose owner has not asked for plain text."""
+    """Whether a stream is a terminal and colours are not disabled."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
