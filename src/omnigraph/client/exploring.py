@@ -1,4 +1,4 @@
-"""The verbs for who looks around, as generators of requests; see `requests`. Their arguments are those of `omnigraph.graph`."""
+"""The exploring verbs as generators of requests; see `requests`. They take the arguments of the verbs in `omnigraph.graph`."""
 
 from __future__ import annotations
 

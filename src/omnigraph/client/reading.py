@@ -1,4 +1,4 @@
-"""The verbs that read, as generators of requests; see `requests`. Their arguments are those of `omnigraph.graph`."""
+"""The reading verbs as generators of requests; see `requests`. They take the arguments of the verbs in `omnigraph.graph`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two ways in which verbs are carried out: `Blocking` over `httpx.Client`, `Awaited` over `httpx.AsyncClient`."""
+"""The two transports of verbs: `Blocking` over `httpx.Client`, `Awaited` over `httpx.AsyncClient`."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _only_lines(format: str | None) -> BadRequest:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """The bytes of a file, each time anew; those of a compressed one as they were before."""
+    """The bytes of a file, read again on each call; a compressed file is decompressed."""
 
     file: InputFile
 

@@ -83,7 +83,7 @@ def ways(placed: Placed) -> list[tuple[Line, Way]]:
 
 
 def _named(placed: Placed, drawn: list[tuple[Line, Way]]) -> list[tuple[Line, Way]]:
-    """The lines with places for their names, those with few free places first."""
+    """The lines with places for their names; lines with few free places choose first."""
     taken = [_box_of(mark.label, placed.places[mark.key]) for mark in placed.picture.marks]
     free = {
         at: [point for point in map(way.at, _ALONG) if _is_free(_name_box(line, point), taken)]

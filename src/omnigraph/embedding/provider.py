@@ -44,7 +44,7 @@ class Dialect:
 
 
 def member(value: object, name: str) -> object:
-    """A member of what should be a JSON object."""
+    """A member of a JSON object; raises TypeError or KeyError for other data."""
     if not isinstance(value, dict):
         raise TypeError(f"expected an object with '{name}'")
     return value[name]

@@ -33,7 +33,7 @@ _SHORTEST_PASSWORD = 4
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why one attempt gave no answer, whether another may, and how many seconds the service asks to wait first."""
+    """The failure of one attempt: its reason, whether to retry, and the seconds that the service asks to wait."""
 
     reason: str
     may_retry: bool
@@ -64,7 +64,7 @@ class Transport:
         return Deadlines()
 
     def deadline(self) -> float:
-        """When a call that starts now is given up."""
+        """The deadline of a call that starts now."""
         return time.monotonic() + self.patience.deadline_ms / 1000
 
     def post(self, path: str, body: Mapping[str, object], deadline: float) -> object:
@@ -77,7 +77,7 @@ class Transport:
                 return self._decoded(outcome)
             if not outcome.may_retry or attempt == self.patience.retry_attempts:
                 raise self._error(outcome.reason + (f" (attempt {attempt})" if attempt > 1 else ""))
-            # Writers that failed together should not come back together.
+            # Random waits, so that callers that failed together do not retry together.
             wait = max(outcome.wait, backoff * random.uniform(0.5, 1.0))
             if time.monotonic() + wait >= deadline:
                 raise self._error(f"{outcome.reason}; waiting to ask again would pass {self._shown_deadline}")
@@ -136,7 +136,7 @@ class Transport:
         )
 
     def _secrets(self) -> Iterator[str]:
-        """What a service may repeat in its answer and nobody may read: the key, the password inside the URL."""
+        """The secrets that a service might repeat in its answer: the key, and the password inside the URL."""
         if self.secret:
             yield self.secret
         password = urlsplit(self.base_url).password or ""
@@ -146,7 +146,7 @@ class Transport:
 
 
 def _read(response: httpx.Response, until: float) -> bytes | _Failure:
-    """The body of an answer. The clock is looked at between its parts, since a slow service may send many."""
+    """The body of an answer. The deadline is checked between its parts, since a slow service may send many."""
     import httpx
 
     body = bytearray()
@@ -169,7 +169,7 @@ def _read(response: httpx.Response, until: float) -> bytes | _Failure:
 
 
 def _retry_after(value: str) -> float:
-    """The seconds that a `Retry-After` header asks for, as a number or as a date; 0 when it says neither."""
+    """The seconds of a `Retry-After` header (a number or a date); 0 when it has neither."""
     try:
         return max(0.0, float(value)) if value.strip().isdecimal() else _until(parsedate_to_datetime(value))
     except (ValueError, OverflowError):
@@ -221,7 +221,7 @@ class RemoteProvider:
                 f"embedding provider '{self.name}' answered JSON without vectors in it; check its base URL and model",
                 provider=self.name,
             ) from None
-        # Counted by batch: two wrong batches must not add up to the right number.
+        # Counted per batch, so that two wrong batches do not add up to the right number.
         if len(vectors) != count:
             raise EmbeddingError(
                 f"embedding provider '{self.name}' answered {len(vectors)} vectors for {count} texts",

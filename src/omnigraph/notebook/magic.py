@@ -171,7 +171,7 @@ class Magic:
         return next(iter(distinct.values())) if len(distinct) == 1 else None
 
     def _params(self, cell: str, name: str | None, given: list[str]) -> dict[str, Any]:
-        """The parameters of a call: those of the line, then variables that the query declares or uses."""
+        """The parameters of a call: those given on the line, then notebook variables that the query declares or uses."""
         params: dict[str, Any] = {}
         for pair in given:
             key, separator, value = pair.partition("=")

@@ -151,7 +151,7 @@ def no_needs(call: Call) -> Iterable[Need]:
 
 @dataclass(frozen=True)
 class Operation:
-    """One method of one path. Paths are relative to `/graphs/{graph_id}`, except those of `flat` operations."""
+    """One method of one path. Paths are relative to `/graphs/{graph_id}`, except for `flat` operations."""
 
     name: str
     method: str

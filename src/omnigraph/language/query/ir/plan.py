@@ -183,7 +183,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class AntiJoin:
-    """The rows for which the inner plan, started with their values of the `on` variables, has no row."""
+    """The rows for which the inner plan, started with the row's values of the `on` variables, has no rows."""
 
     input: Plan
     inner: Plan
@@ -192,7 +192,7 @@ class AntiJoin:
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin:
-    """The rows for which the inner plan, started with their values of the `on` variables, has a row."""
+    """The rows for which the inner plan, started with the row's values of the `on` variables, has rows."""
 
     input: Plan
     inner: Plan
