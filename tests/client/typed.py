@@ -260,6 +260,8 @@ class TypedBlob:
 _READ = ("branch", "snapshot", "timeout", "memory_limit")
 _WRITE = ("branch", "if_commit", "message", "idempotency_key")
 _KEY = ("idempotency_key",)
+#: Flags whose value is a text, whatever it looks like.
+_TEXTS = ("if_commit", "message", "idempotency_key")
 
 
 def _query(source: Any, name: Any, params: Any) -> list[str]:
@@ -298,6 +300,8 @@ def _flags(options: dict[str, Any], known: tuple[str, ...]) -> list[str]:
             raise NotTyped(name)
         if value == "":
             raise NotTyped("the command line refuses an empty text")
+        if name in _TEXTS and value is not None and not isinstance(value, str):
+            raise NotTyped("what is typed is a text")
     return [word for name, value in options.items() if value is not None for word in _flag(name, value)]
 
 
@@ -316,6 +320,8 @@ def _filters(filters: dict[str, Any]) -> list[str]:
     spelled = {"kinds": "kind", "types": "type", "ops": "op"}
     words = []
     for name, value in filters.items():
+        if isinstance(value, int):
+            raise NotTyped("what is typed is a text")
         for one in [value] if isinstance(value, str) else value:
             words += [f"--{spelled[name]}", one]
     return words
