@@ -14,7 +14,6 @@ from omnigraph.commit.updates import SchemaIs
 from omnigraph.errors import BranchNotFound, SchemaContractError
 from omnigraph.graph.contract import Contract, check_domain, read_archived, read_first
 from omnigraph.graph.lifecycle import checked_contract, readable_sidecars
-from omnigraph.storage.objects import at_once
 
 
 class SchemaWatch:
@@ -49,8 +48,7 @@ class SchemaWatch:
         if branch != MAIN:
             state = self._context.manifest.last_seen(branch).state
             return self.of(state), SchemaIs(state.schema_hash)
-        with at_once(self._context.root) as requests:
-            stamps = tuple(requests.map(self._context.store.stamp, FILES))
+        stamps = self._context.store.stamps(FILES)
         with self._lock:
             if stamps != self._seen:
                 read = self._read()

@@ -52,6 +52,10 @@ class ObjectStore(ABC):
     def stamp(self, path: str) -> str | None:
         """A cheap fingerprint that changes with every write of the object; None when there is no object."""
 
+    def stamps(self, paths: Sequence[str]) -> tuple[str | None, ...]:
+        """The stamps of objects, in order. Some stores ask for several concurrently."""
+        return tuple(map(self.stamp, paths))
+
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
         """Write an object unconditionally; readers see the old or the new content, never a part."""

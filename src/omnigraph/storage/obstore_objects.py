@@ -67,6 +67,12 @@ class ObstoreObjects(ObjectStore):
                 raise
             return None
 
+    def stamps(self, paths: Sequence[str]) -> tuple[str | None, ...]:
+        if self._root.scheme != "s3":
+            return super().stamps(paths)
+        with ThreadPoolExecutor(_GETS_AT_ONCE, thread_name_prefix="head") as requests:
+            return tuple(requests.map(self.stamp, paths))
+
     def put(self, path: str, data: bytes) -> None:
         with self._request("put", "write", path, writes=True):
             # One request whatever the size: a multipart upload needs three and is not atomic everywhere.

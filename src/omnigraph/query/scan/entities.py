@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -19,12 +18,6 @@ from omnigraph.values.widening import convertible
 
 #: The columns a table may have besides the properties of its type.
 _FIXED = ("id", "src", "dst")
-
-
-#: The results of `stored_columns` for open tables. They stay valid: a table version and a schema never change in place.
-_STORED: WeakKeyDictionary[Table, tuple[NodeType | EdgeType, Mapping[str, str | None], Mapping[str, pa.DataType]]] = (
-    WeakKeyDictionary()
-)
 
 
 class View(Protocol):
@@ -71,10 +64,10 @@ def open_edges(view: View, catalog: Catalog, name: str) -> Entities:
 
 def _open(view: View, entity: NodeType | EdgeType) -> Entities:
     table = view.open(entity.type_key)
-    known = _STORED.get(table)
+    known = table.columns_of
     if known is None or known[0] is not entity:
         stored = stored_columns(entity, table)
-        known = _STORED[table] = (entity, stored, retyped_columns(entity, table, stored))
+        known = table.columns_of = (entity, stored, retyped_columns(entity, table, stored))
     return Entities(entity, view.entry(entity.type_key), table, known[1], known[2])
 
 

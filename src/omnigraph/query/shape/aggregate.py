@@ -233,7 +233,7 @@ def _everything(plan: Aggregate, rows: Rows, run: Run) -> Rows:
     result: dict[str, Values] = {}
     for named in plan.aggregates:
         if named.call.argument is None:
-            result[named.name] = pa.array(np.array([weight_of(rows)]))
+            result[named.name] = pa.array([weight_of(rows)], pa.int64())
             continue
         arguments = _arguments(named.call, rows, run)
         result[named.name] = _finish(

@@ -13,7 +13,7 @@ from lance import LanceDataset, Transaction
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.bases import has_foreign_bases, with_bases_here
 from omnigraph.storage.tables.lance_errors import Corrupt, Missing, translated
-from omnigraph.storage.tables.location import Location
+from omnigraph.storage.tables.location import Location, Part
 from omnigraph.storage.tables.table import Table
 from omnigraph.storage.tables.version_files import is_newest_on_disk, newest_on_disk
 
@@ -27,6 +27,10 @@ METADATA_CACHE_BYTES = 256 * 1024 * 1024
 INDEX_CACHE_BYTES = 2 * 1024 * 1024 * 1024
 
 
+#: Path, Lance branch, part and version. A plain tuple: every query looks up each of its tables, and this hash is computed in C.
+_Key = tuple[str, str | None, Part | None, int]
+
+
 class Tables:
     """The tables below one graph root. Thread-safe."""
 
@@ -36,12 +40,12 @@ class Tables:
         self.session = lance.Session(  # type: ignore[attr-defined]  # re-exported by Lance without saying so
             index_cache_size_bytes=INDEX_CACHE_BYTES, metadata_cache_size_bytes=METADATA_CACHE_BYTES
         )
-        self._handles: OrderedDict[tuple[Location, int], Table] = OrderedDict()
+        self._handles: OrderedDict[_Key, Table] = OrderedDict()
         self._lock = threading.Lock()
 
     def open(self, location: Location, version: int) -> Table:
         """The table at one version; raises `Missing` if that version does not exist."""
-        key = (location, version)
+        key = (location.path, location.branch, location.part, version)
         with self._lock:
             known = self._handles.get(key)
             if known is not None:
@@ -56,9 +60,10 @@ class Tables:
 
     def keep(self, table: Table) -> Table:
         """Cache an opened version, such as one just committed, so that opening it makes no request."""
-        return self._kept((table.location, table.version), table)
+        location = table.location
+        return self._kept((location.path, location.branch, location.part, table.version), table)
 
-    def _kept(self, key: tuple[Location, int], table: Table) -> Table:
+    def _kept(self, key: _Key, table: Table) -> Table:
         with self._lock:
             self._handles[key] = table
             while len(self._handles) > CACHED_HANDLES:
@@ -134,7 +139,8 @@ class Tables:
         """Drop the cached handles of a removed fork, or of a table with all its forks."""
         with self._lock:
             for key in list(self._handles):
-                if key[0] == location or (location.branch is None and key[0].path == location.path):
+                path, branch, _, _ = key
+                if path == location.path and location.branch in (None, branch):
                     del self._handles[key]
 
 

@@ -98,6 +98,9 @@ class Table:
         self.version: int = dataset.version
         #: What identifies the table physically: path, Lance branch, version.
         self.identity = (location.path, location.branch, self.version)
+        #: The type that last read this table, its columns by property (None: the table has none), and the properties that the
+        #: table holds in another Arrow type than the schema. They stay valid: neither a version nor a schema changes in place.
+        self.columns_of: tuple[object, Mapping[str, str | None], Mapping[str, pa.DataType]] | None = None
 
     @property
     def schema(self) -> pa.Schema:
