@@ -282,7 +282,8 @@ def _replaced(spec: CheckSpec, tables: Handed, entity: Entity, keys: pa.Table) -
             for part, rows in split(table, texts, partitions):
                 handed.setdefault(part, {})[role] = rows
         spec.exchange.put(Writer(f"{spec.plan.gone}{entity.id:x}-{spec.partition:05d}"), handed)
-    return RowPlaces.of(found[ROW_ADDRESS])
+    # A row that an earlier write of the same group has made is in no table yet: it has no address.
+    return RowPlaces.of(found[ROW_ADDRESS].drop_null())
 
 
 def _with_orders(found: pa.Table, keys: pa.Table) -> pa.Table:

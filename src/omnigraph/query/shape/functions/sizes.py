@@ -22,7 +22,7 @@ _BYTES_PER_ITEM = 16
 
 
 def made_bytes(function: str, given: Arguments) -> int:
-    """About how many bytes the result of a call takes; 0 when it is about as large as its arguments."""
+    """About how many bytes a call takes while its result is made; 0 when the result is about as large as its arguments."""
     count = _COUNTS.get(function)
     return 0 if count is None else count(given)
 
@@ -31,8 +31,13 @@ def _together(given: Arguments) -> int:
     return sum(int(column.nbytes) for column in given.columns)
 
 
+def _concatenated(given: Arguments) -> int:
+    # The result is as large as the arguments, which stay in memory until it is made.
+    return 2 * _together(given)
+
+
 def _added(given: Arguments) -> int:
-    return _together(given) if given.result.scalar is Scalar.STRING else 0
+    return _concatenated(given) if given.result.scalar is Scalar.STRING else 0
 
 
 def _listed(given: Arguments) -> int:
@@ -67,7 +72,7 @@ def _longest(texts: pa.Array) -> int:
 
 _COUNTS: dict[str, Callable[[Arguments], int]] = {
     "+": _added,
-    "concat": _together,
+    "concat": _concatenated,
     "list": _listed,
     "range": _ranged,
     "join": _joined,
