@@ -451,7 +451,8 @@ def _lower_groups(read: CheckedRead, matched: ir.Plan) -> ir.Plan:
     plan: ir.Plan = ir.Aggregate(matched, grouped, calls)
     if read.having:
         plan = ir.Filter(plan, tuple(ir.substituted(predicate, results) for predicate in read.having))
-    if read.distinct:
+    if read.distinct and read.kinds:
+        # Other groups show different rows already; nodes of several types may share an id.
         return _lower_distinct(read, plan, results)
     ties = tuple(ir.ResultColumn(key.name, key.type) for key in grouped if key.type.is_plain_scalar)
     plan = _ordered(plan, _reading(read.order, results), ties, read)

@@ -52,14 +52,14 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
     aggregates = any(
         True for expr in (*(column.expr for column in columns), *keys, *having) for _ in ir.aggregates_in(expr)
     )
+    kinds = tuple(_kinds(scope, written)) if aggregates else ()
     if aggregates:
         _check_grouping(scope, written)
     if aggregates or read.distinct:
         _refuse_objects(scope, written)
-        _check_order_of_groups(scope, read, columns, order, aggregates=aggregates)
+        _check_order_of_groups(scope, read, columns, order, aggregates=aggregates, merged=read.distinct and bool(kinds))
     limit = None if read.limit is None else _row_count(scope, read.limit, "limit")
     offset = 0 if read.offset is None else _row_count(scope, read.offset, "offset")
-    kinds = tuple(_kinds(scope, written)) if aggregates else ()
     return CheckedRead(
         block, columns, order, limit, aggregates, read.distinct, having, offset, tuple(attached), before, kinds
     )
@@ -304,15 +304,20 @@ def _check_order_of_groups(
     order: tuple[ir.OrderKey, ...],
     *,
     aggregates: bool,
+    merged: bool,
 ) -> None:
-    """Raise T9 when groups or distinct rows are ordered by a value that is neither returned nor aggregated."""
+    """Raise T9 when groups or distinct rows are ordered by a value that is neither returned nor aggregated.
+
+    `merged`: several groups may show one row, so that only a returned value says where it stands.
+    """
     returned = frozenset(column.expr for column in columns)
-    whole = _whole(returned) if aggregates else frozenset()
+    whole = _whole(returned) if aggregates and not merged else frozenset()
     for ordering, key in zip(read.orderings, order, strict=True):
         expr = key.expr
         if isinstance(expr, ir.UnknownAlias) or expr in returned:
             continue
-        if not aggregates and _holds_aggregate(expr):
+        hidden = any(call not in returned for call in ir.aggregates_in(expr))
+        if hidden and (merged or not aggregates):
             scope.error("T9", "distinct rows can be ordered only by what is returned", ordering.span)
         if any(part.variable not in whole for part in ir.outside_groups(expr, returned)):
             what = "an aggregate query" if aggregates else "distinct rows"
