@@ -64,3 +64,61 @@ def test_every_pair_of_a_graph(tmp_path: Path, nodes: int, edges: int, least: in
             ]
             assert sorted(found) == sorted(expected), text
             assert expected
+
+
+WEIGHTED = "node N { k: String @key } edge To: N -> N { cost: F64? }"
+Weights = dict[tuple[str, str], float]
+
+
+def weighted(path: Path, weights: Weights) -> og.Graph:
+    """A graph of edges with their weights."""
+    graph = og.init(path / "g", WEIGHTED)
+    rows: list[dict[str, object]] = [{"type": "N", "data": {"k": name}} for name in sorted({*sum(weights, ())})]
+    edges = ({"edge": "To", "from": tail, "to": head, "data": {"cost": cost}} for (tail, head), cost in weights.items())
+    append(graph, [*rows, *edges])
+    return graph
+
+
+def lightest(weights: Weights, source: str, target: str, least: int, most: int) -> list[str] | None:
+    """The smallest of the lightest paths of at most `most` edges that pass no node twice; None when it has fewer than `least`."""
+    found: list[tuple[float, list[str]]] = []
+    paths = [(0.0, [source])]
+    while paths:
+        weight, path = paths.pop()
+        if path[-1] == target:
+            found.append((weight, path))
+        elif len(path) <= most:
+            ends = ((head, cost) for (tail, head), cost in weights.items() if tail == path[-1] and head not in path)
+            paths += [(weight + cost, [*path, head]) for head, cost in ends]
+    best = min(found, default=None)
+    return best[1] if best is not None and len(best[1]) > least else None
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 2), (1, 4), (1, 9), (3, 5)])
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_of_zero(tmp_path: Path, least: int, most: int, seed: int) -> None:
+    """Edges without a weight may lead back to where the path was."""
+    random = Random(seed)
+    names = [f"n{number}" for number in range(8)]
+    weights = {
+        (a, b): float(random.choice([0, 0, 0, 1])) for a in names for b in names if a != b and random.random() < 0.35
+    }
+    graph = weighted(tmp_path, weights)
+    text = (
+        f"match {{ $x: N $y: N $w = shortest($x $e: to{{{least},{most}}} $y by $e.cost) $x != $y }} "
+        "return { $x.k as x, $y.k as y, nodes($w) as way }"
+    )
+    found = {(row["x"], row["y"]): row["way"] for row in graph.query(text).rows}
+    pairs = [(x, y) for x, y in product(names, names) if x != y]
+    expected = {(x, y): way for x, y in pairs if (way := lightest(weights, x, y, least, most)) is not None}
+    assert found == expected
+    assert expected
+
+
+def test_a_crowd_of_weight_zero_that_leads_nowhere(tmp_path: Path) -> None:
+    """From the start all ways cost nothing, and only one leads to the end: the others are not walked one by one."""
+    crowd = [f"c{number:02}" for number in range(40)]
+    pairs = [(a, b) for a in ("a", *crowd) for b in ("a", *crowd) if a != b]
+    graph = weighted(tmp_path, {**dict.fromkeys(pairs, 0.0), ("a", "z"): 0.0})
+    text = 'match { $x: N { k: "a" } $y: N { k: "z" } $w = shortest($x $e: to{1,} $y by $e.cost) } return { nodes($w) as way }'
+    assert graph.query(text, timeout=20).rows == [{"way": ["a", "z"]}]

@@ -23,7 +23,7 @@ from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan.read import Request, read
 from omnigraph.query.traverse.choice import CSR
-from omnigraph.query.traverse.csr import Adjacency, EdgeGraph, edge_graph, sums_of
+from omnigraph.query.traverse.csr import Adjacency, EdgeGraph, edge_graph, slots_from, sums_of
 from omnigraph.query.traverse.domain import SortedIds, passing_key
 from omnigraph.query.traverse.points import points_of
 from omnigraph.query.traverse.reach import marked
@@ -239,8 +239,8 @@ class _Weighted:
             best = self._to(target, most)
             if not np.isfinite(best[-1][source]):
                 return []
-            path = self._smallest((source,), target, best, min(most, len(self.domain.ids)))
-            return [path] if path is not None and len(path) > least else []
+            path = self._smallest(source, target, best, min(most, len(self.domain.ids)))
+            return [path] if len(path) > least else []
         finally:
             self.budget.release(self.budget.held - held)
 
@@ -262,24 +262,50 @@ class _Weighted:
             levels.append(longer)
         return levels
 
-    def _smallest(self, path: Path, target: int, best: list[Floats], hops: int) -> Path | None:
-        """The smallest of the lightest continuations, by positions; None when all of them revisit a node.
-        Only edges of weight 0 can lead back to a visited node; without them the first continuation is the answer.
-        """
-        waiting = [(path, hops)]
-        while waiting:
-            path, hops = waiting.pop()
-            if path[-1] == target:
-                return path
+    def _smallest(self, source: int, target: int, best: list[Floats], hops: int) -> Path:
+        """The smallest of the lightest paths of at most `hops` edges, by positions; there is one."""
+        path = [source]
+        passed = np.zeros(len(self.domain.ids), np.bool_)
+        while path[-1] != target:
             self.budget.check()
-            if not hops:
-                continue
-            own = slice(self.starts[path[-1]], self.starts[path[-1] + 1])
-            # More edges than there are levels make no path lighter, so the last level applies.
-            here, there = (best[min(left, len(best) - 1)] for left in (hops, hops - 1))
-            ends = self.heads[own][self.weights[own] + there[self.heads[own]] == here[path[-1]]]
-            waiting += [((*path, end), hops - 1) for end in sorted(ends.tolist(), reverse=True) if end not in path]
-        return None
+            passed[path[-1]] = True
+            ends = self._lightest(np.array(path[-1:]), best, hops)
+            *others, last = np.sort(ends[~passed[ends]]).tolist()
+            weight = _within(best, hops)[path[-1]]
+            hops -= 1
+            path.append(next((end for end in others if self._leads_on(end, target, best, hops, weight, passed)), last))
+        return tuple(path)
+
+    def _leads_on(self, end: int, target: int, best: list[Floats], hops: int, weight: float, passed: Mask) -> bool:
+        """Whether a lightest path goes on from a position without the passed ones, of which none has less than `weight` to go.
+        Only edges that leave the weight as it is can lead back to them, so positions with less to go need no search.
+        """
+        seen = passed.copy()
+        fresh = np.array([end])
+        while len(fresh):
+            self.budget.check()
+            if target in fresh or bool((_within(best, hops)[fresh] < weight).any()):
+                return True
+            seen[fresh] = True
+            ends = self._lightest(fresh, best, hops)
+            fresh = np.unique(ends[~seen[ends]])
+            hops -= 1
+        return False
+
+    def _lightest(self, positions: Integers, best: list[Floats], hops: int) -> Integers:
+        """Where the lightest paths of at most `hops` edges go first from some positions."""
+        begins = self.starts[positions]
+        counts = self.starts[positions + 1] - begins
+        slots = slots_from(begins, counts, counts.cumsum())
+        ends = self.heads[slots]
+        here, there = _within(best, hops)[positions], _within(best, hops - 1)[ends]
+        lightest: Mask = self.weights[slots] + there == here.repeat(counts)
+        return ends[lightest]
+
+
+def _within(best: list[Floats], hops: int) -> Floats:
+    """The weights of the lightest paths of at most so many edges; more edges than there are levels make no path lighter."""
+    return best[min(hops, len(best) - 1)]
 
 
 def _weighted(plan: ShortestPaths, run: Run) -> _Weighted:
