@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.language.types import FLOATS, Scalar
+from omnigraph.query.rows import Mask
 from omnigraph.query.shape.compare import as_mask
 from omnigraph.query.shape.functions.arguments import (
     Arguments,
@@ -106,21 +108,61 @@ def _absolute(given: Arguments) -> pa.Array:
     return _checked(pc.abs_checked, *_numbers(given))
 
 
+#: Powers of ten up to this one are exact as floats.
+_EXACT_DIGITS = 22
+#: No float has more digits behind or before the point.
+_MOST_DIGITS = 400
+_POWERS = np.array([float(f"1e{exponent}") for exponent in range(_MOST_DIGITS + 1)])
+#: To what integers are rounded, by the number of digits, and half of it; no integer is half of the last one.
+_UNITS = np.array([*(10**exponent for exponent in range(20)), 2**64 - 1], np.uint64)
+_HALVES = np.array([*(10**exponent // 2 for exponent in range(20)), 0], np.uint64)
+
+
 def _round(given: Arguments) -> pa.Array:
     numbers = as_type(given[0], given.result)
     digits = given[1].cast(pa.int64()) if len(given) > 1 else pa.array(np.zeros(given.count, np.int64))
-    places = pc.unique(digits.drop_null()).to_pylist()
-    whole = given.result.scalar not in FLOATS
-    if not places or (whole and min(places) >= 0):
-        return pc.if_else(pc.is_valid(digits), numbers, pa.scalar(None, numbers.type))
-    result = pa.nulls(len(numbers), numbers.type)
-    for place in places:
-        try:
-            rounded = pc.round(numbers, ndigits=max(min(place, 308), -308), round_mode="half_towards_infinity")
-        except pa.ArrowInvalid:
-            raise ValueError("the result is outside the range of I64") from None
-        result = pc.if_else(pc.fill_null(pc.equal(digits, place), False), rounded, result)
-    return result
+    if given.result.scalar in FLOATS:
+        return _finite(by_numpy(_rounded, numbers.type, numbers, digits), numbers)
+    return by_numpy(_rounded_integers, numbers.type, numbers, digits)
+
+
+def _rounded_integers(numbers: npt.NDArray[Any], digits: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    places = -np.clip(digits, 1 - len(_UNITS), 0)
+    sizes = np.abs(numbers).astype(np.uint64)
+    nearest = (sizes + _HALVES[places]) // _UNITS[places] * _UNITS[places]
+    negative: Mask = numbers < 0
+    if (nearest > negative + np.uint64(2**63 - 1)).any():
+        raise ValueError("the result is outside the range of I64")
+    result = nearest.astype(np.int64)
+    return np.asarray(np.where(negative, -result, result))
+
+
+def _rounded(numbers: npt.NDArray[Any], digits: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Floats rounded to so many digits behind the point as they are written: 1.005 is a half, though the float lies below it."""
+    places = np.clip(digits, -_MOST_DIGITS, _MOST_DIGITS)
+    powers = _POWERS[np.abs(places)]
+    sizes = np.abs(numbers)
+    scaled = np.where(places < 0, sizes / powers, sizes * powers)
+    nearest = np.floor(scaled + 0.5)
+    made: npt.NDArray[Any] = np.copysign(np.where(places < 0, nearest * powers, nearest / powers), numbers)
+    # A written number and its float differ by half of the last bit at most, and so does what is scaled.
+    from_half = np.abs(scaled - np.floor(scaled) - 0.5)
+    certain = (from_half > scaled * 2.0**-51) & (scaled < 2.0**50) & (np.abs(places) <= _EXACT_DIGITS)
+    rest = np.flatnonzero(~certain)
+    made[rest] = [
+        _rounded_text(number, place)
+        for number, place in zip(numbers[rest].tolist(), places[rest].tolist(), strict=True)
+    ]
+    return made
+
+
+def _rounded_text(number: float, digits: int) -> float:
+    """One float rounded as it is written."""
+    written = Decimal(repr(number))
+    exponent = written.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent >= -digits:
+        return number
+    return float(written.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def _whole(compute: Callable[..., pa.Array]) -> Kernel:
