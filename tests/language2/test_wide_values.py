@@ -48,6 +48,11 @@ ANSWERS: list[tuple[str, Any]] = [
      [[12.5, 1.5, 0, 0]]),
     ('match { $p: P } return { round(if($p.k = "a", 0.05, 1e200), if($p.k = "a", 1, -200)) as a } order { $p.k } limit 2',
      [[0.1], [1e200]]),
+    ("match { $p: P $q: P $p.d > 1 $p.k = $q.k } return { median($p.d) as a, percentile(-$p.d, 0.25) as b }",
+     [["Infinity", "-Infinity"]]),
+    ('match { $p: P $p.k in ["a", "c"] $q: P { k: "a" } } '
+     'return { median(if($p.k = "a", $q.d, -1.5e308)) as a, percentile(if($p.k = "a", 0, $p.d), 0.5) as b }',
+     [[-2.5e307, "Infinity"]]),
     (f"{A} null + $p.day as a, -null as b, substring(\"abc\", null) as c, add_months(null, 1) as d }}", [[None] * 4]),
     (f"{A} coalesce($p.l, []) as a }}", [[[]]]),
     (f"{A} greatest($p.t, datetime(\"2025-01-01T00:00:00Z\")) as a, least($p.t, null) as b }}",

@@ -179,8 +179,11 @@ def _percentile(values: pa.Array, codes: Integers, count: int, fraction: float) 
     first = numbers[np.minimum(starts + below, len(numbers) - 1)]
     second = numbers[np.minimum(starts + np.minimum(below + 1, np.maximum(sizes - 1, 0)), len(numbers) - 1)]
     part = place - below
-    between = np.where(part == 0, first, first + (second - first) * part)
-    return pa.array(between, mask=sizes == 0)
+    with np.errstate(all="ignore"):
+        spread = second - first
+        # The distance of two floats can be more than any float.
+        between = np.where(np.isfinite(spread), first + spread * part, first * (1 - part) + second * part)
+    return pa.array(np.where(part == 0, first, between), mask=sizes == 0)
 
 
 def _deviation(values: pa.Array, codes: Integers, count: int) -> pa.Array:
