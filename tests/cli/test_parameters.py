@@ -109,6 +109,16 @@ def test_a_number_that_is_given_as_a_text(
     assert outcome.err.startswith(f"Error: <text>:1:{column}: type error: {message}\n")
 
 
+@pytest.mark.parametrize(("kind", "value"), [("F64", "1.5"), ("Bool", "true"), ("[I64]", "[1, 2]")])
+def test_a_text_for_a_declared_type(capsys: Capsys, org: Path, kind: str, value: str) -> None:
+    text = f"query q($x: {kind}) {{ match {{ $s: Staff }} return {{ $s.handle }} }}"
+    outcome = query(capsys, text, "--param", f"x={value}")
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"Error: parameter 'x' ({kind}): ")
+    assert outcome.err.endswith(f"; `x={value}` is a text, write `x:={value}`\n")
+    assert query(capsys, text, "--param", f"x:={value}").code == 0
+
+
 def test_a_text_that_is_one(capsys: Capsys, org: Path) -> None:
     outcome = query(capsys, "match { $s: Staff $s.level = $b } return { $s.handle }", "--param", "b=Ada")
     assert outcome.code == 1

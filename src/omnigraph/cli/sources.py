@@ -281,17 +281,24 @@ def one_param(text: str) -> tuple[str, object]:
 
 @contextmanager
 def _showing_types(single: tuple[str, ...]) -> Iterator[None]:
-    """In a query without a name a parameter has the type of its value: the error tells who gave a text for a number."""
+    """The error about a text in the place of a number tells who gave it: `--param n=3` is always a text."""
     try:
         yield
-    except TypecheckError as error:
+    except BadRequest as error:
         for text in single:
             name, value = text.removeprefix("$").split("=", 1)
-            used = re.search(rf"\${re.escape(name)}(?!\w)", error.source_line or "")
-            if used and not name.endswith(":") and "String" in error.message and _OTHER_VALUE.fullmatch(value):
+            if not name.endswith(":") and _OTHER_VALUE.fullmatch(value) and _is_about(error, name):
                 error.message += f"; `{name}={value}` is a text, write `{name}:={value}`"
                 break
         raise
+
+
+def _is_about(error: BadRequest, name: str) -> bool:
+    """Whether an error says that a parameter is a text: one of a declared type, or one of a query without a name."""
+    if not isinstance(error, TypecheckError):
+        return error.message.startswith(f"parameter {name!r} (") and "got the text" in error.message
+    used = re.search(rf"\${re.escape(name)}(?!\w)", error.source_line or "")
+    return used is not None and "String" in error.message
 
 
 #: A text that was probably meant as a number, a truth value or a list.
