@@ -122,6 +122,8 @@ def bare_word(name: str, before: str) -> str:
         return "`distinct` is not a value; write `return distinct { … }`, or `count(distinct x)`"
     if name == "case":
         return f"`case` has no value before `when`; {CASE}"
+    if name.startswith("@"):
+        return f"`{name}` stands behind a variable: `$p.{name}`"
     if name == "as":
         return f"`as` is followed by a name; {_COLUMN}"
     if operator is not None:
@@ -141,6 +143,8 @@ def other_function(name: str, kinds: list[PropType]) -> str:
         return ""
     if name == "size" and first.is_text:
         return "; the characters of a text are counted by `length`"
+    if name == "item" and first.is_text:
+        return "; the characters of a text are taken by `substring`"
     if name == "length" and first.is_list:
         return "; the items of a list are counted by `size`"
     if first.scalar is Scalar.DATE and name in ("hour", "minute", "second", "epoch_ms"):

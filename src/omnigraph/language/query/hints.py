@@ -62,6 +62,7 @@ _HINTS = tuple(
         (r"-\s*\[|-\s*\[\s*\w+|--|<-+\s*", r"[:\]>(]", _EDGE),
         (r"<", r"-", _EDGE),
         ("", r"-\s*\[|-->|<-", _EDGE),
+        (r"-", r">", _EDGE),
         (r"match|match\s*\{[^}]*|\(\s*\w*", r"\(\s*\w*\s*:|\(\s*\)|:\s*\w+", _NODE),
         (r"\bmatch", r"\(", _NODE),
         (
@@ -89,6 +90,7 @@ _HINTS = tuple(
             r"(?!(?:AND|OR|IN|IS|NOT|CONTAINS|LIKE)\b)[A-Z]",
             "an edge is written with a lower-case first letter, as in `$a knows $b`",
         ),
+        (r"\$\w+\.@?\w+", r"\.", "a part of a value is computed by a function, as in `year($p.born)`"),
         (r"\bin\s*\([^)]*", r",", "a list is written `[1, 2]`"),
         (r"\)", r"asc|desc", "`nearest` takes no direction, the best comes first"),
         (
@@ -105,6 +107,11 @@ _HINTS = tuple(
         (r"(?<![.$\w])not", r"\{", "whether a pattern has no match is said by `not exists { … }`"),
         (rf"(?<![.$\w])(?:{'|'.join(AGGREGATES)})", r"\{", BLOCKS),
         (r"\bunion(?:\s+all)?", r"match\b", _UNION),
+        (
+            r"\bmatch\s*\{(?:[^{}]|\{[^{}]*\})*\}",
+            r"match\b",
+            "all patterns stand in one `match` block; another one begins behind `with { … }`",
+        ),
         (r"\bunion", r"distinct\b", "`union` leaves out repeated rows, `union all` keeps them"),
         (r"\breturn", r"\{", "a `}` is missing before `return`"),
         (r"\breturn", r"(?i:distinct)\b", "repeated rows are left out with `return distinct { … }`"),
@@ -126,6 +133,7 @@ _HINTS = tuple(
         ("", r"(?i:select)\b", _SELECT),
         ("", r"(?i:create|merge)\b|INSERT\b", _INSERT),
         ("", r"(?i:unwind|foreach)\b", "the items of a list are compared with `in`: `$p.name in $names`"),
+        ("", r"(?i:remove)\b", "a property is cleared with `update Person set { age: null } where …`"),
         ("", r"(?i:detach)\b", "deleting a node deletes its edges: `delete Person where …`"),
         ("", r"(?i:optional)\b", OPTIONAL),
         ("", r"MATCH\b", "a pattern is written `match { … }`"),
