@@ -14,6 +14,19 @@ export interface Data<T> {
 /** Counts what this tab has changed, so that everything that shows the graph looks again. */
 export const changed = signal(0);
 
+/** The text of an input: what the address says, until something is typed; also when one goes back to an earlier address. */
+export function useTyped(written: string): readonly [string, (text: string) => void] {
+  const [typed, setTyped] = useState(written);
+  const known = useRef(written);
+  const isNew = known.current !== written;
+  // Not in an effect: effects run after the page is painted, and would take away what was typed by then.
+  if (isNew) {
+    known.current = written;
+    setTyped(written);
+  }
+  return [isNew ? written : typed, setTyped];
+}
+
 export function useData<T>(load: (signal: AbortSignal) => Promise<T>, depends: unknown[]): Data<T> {
   const [state, set] = useState<{ data: T | null; error: Error | null; isLoading: boolean }>({
     data: null,

@@ -1,7 +1,7 @@
 // Look around without a query: find a node, open it, add its neighbours; as a picture, a table and JSON of the same thing.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, type Neighbourhood, type Rows, type Seen, type TypeInfo } from "../api";
-import { catalog, useData } from "../data";
+import { catalog, useData, useTyped } from "../data";
 import { colourOf } from "../colours";
 import { csv, number, plural, save, short, text } from "../format";
 import { captions, setCaption } from "../captions";
@@ -60,7 +60,7 @@ export default function Explore() {
   const [chosen, setChosen] = useState<Key | null>(null);
   const [pinned, setPinned] = useState<Set<Key>>(new Set());
   const [tab, setTab] = useState<"graph" | "table" | "json">("graph");
-  const [words, setWords] = useState(params.get("words") ?? "");
+  const [words, setWords] = useTyped(params.get("words") ?? "");
   const handle = useRef<Handle | null>(null);
   const [agreed, setAgreed] = useState(false);
   // The finder keeps its type while nodes of other types are opened.
@@ -69,8 +69,6 @@ export default function Explore() {
   // How many edges of each group of a node were asked for; those that came by way of other nodes do not count.
   const asked = useRef(new Map<string, number>());
 
-  const asWritten = params.get("words") ?? "";
-  useEffect(() => setWords(asWritten), [asWritten]);
   const where = JSON.stringify(target.value);
   useEffect(() => {
     setScene({ nodes: new Map(), edges: new Map() });

@@ -1,7 +1,6 @@
 // Search by words, by meaning, or both: over chosen types, with the rank that each way gave, and the query it stands for.
-import { useEffect, useState } from "preact/hooks";
 import { ask, type Rows, type TypeInfo } from "../api";
-import { useData } from "../data";
+import { useData, useTyped } from "../data";
 import { short } from "../format";
 import { Badge, Button, Card, Empty, Field, Link, Problem, Shown, TypeName } from "../parts/ui";
 import { address, adjust, base, route, target, visit } from "../route";
@@ -52,14 +51,11 @@ function Marked({ text, words }: { text: string; words: string }) {
 
 export default function Search() {
   const params = route.value.params;
-  const [given, setGiven] = useState(params.get("words") ?? "");
   const words = params.get("words") ?? "";
   const way = (params.get("way") ?? "words") as Way;
   const filter = params.get("filter") ?? "";
-  const [typed, setTyped] = useState(filter);
-  // Also when one goes back to what was searched before.
-  useEffect(() => setGiven(words), [words]);
-  useEffect(() => setTyped(filter), [filter]);
+  const [given, setGiven] = useTyped(words);
+  const [typed, setTyped] = useTyped(filter);
   const all = nodeTypes().filter((type) => textOf(type));
   const chosen = (params.get("types") ?? "").split(",").filter(Boolean);
   const searched = all.filter((type) => (chosen.length ? chosen.includes(type.name) : true) && searchQuery(type, way, filter));
