@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import orjson
 import pyarrow as pa
@@ -169,6 +171,44 @@ def test_a_datetime_of_a_whole_day_is_a_date_in_rows_of_python(tmp_path: Path) -
         graph.load([{"type": "T", "data": {"key": "b", "day": datetime(2024, 2, 29, 0, 0, 1)}}], engine="local")
 
 
+class Blocks:
+    """A CSV file whose blocks are known as long as anybody holds them, and which tells the names of a table."""
+
+    name = "blocks.csv"
+
+    def __init__(self, lines: int) -> None:
+        self.lines = lines
+        self.held: WeakValueDictionary[int, memoryview] = WeakValueDictionary()
+
+    @contextmanager
+    def opened(self) -> Iterator[Blocks]:
+        yield self
+
+    def read(self, size: int) -> memoryview:
+        lines = min(self.lines, size // 4)
+        self.lines -= lines
+        # Unlike bytes, a view of them can be referred to weakly.
+        block = memoryview(b"a,b\n" * lines)
+        self.held[len(self.held)] = block
+        return block
+
+
+@pytest.mark.parametrize("read", ["the names", "some rows", "a row that is no row"])
+def test_a_csv_file_that_is_not_read_to_its_end_is_held_by_no_thread(read: str) -> None:
+    """Arrow's reader has read ahead: a block that its thread drops while the interpreter ends would abort the process."""
+    file = Blocks(12_000_000)
+    if read == "the names":
+        assert foreign.csv_names(cast("Any", file), ",") == ["a", "b"]
+    elif read == "some rows":
+        batches = foreign.csv_batches(file, ["a"], ",")
+        next(batches)
+        batches.close()
+    else:
+        with pytest.raises(foreign.Damaged, match="Expected 1 columns, got 2"):
+            next(foreign.csv_batches(file, ["a"], ",", ["a"]))
+    assert len(file.held) == 0
+
+
 # --- by construction --------------------------------------------------------------------------------------------------
 
 #: Calls that bring Arrow data of others into the process, and the functions of the door that make them.
@@ -177,7 +217,7 @@ ENTRIES = {
     "iter_batches": {"parquet_batches"},
     # The parts that Spark wrote of a frame are counted there, and read by the door.
     "ParquetFile": {"parquet_groups", "parquet_batches", "frames._require_whole"},
-    "open_csv": {"_open_csv"},
+    "open_csv": {"_read_csv"},
     "from_pandas": {"_of_frame"},
     "to_arrow": {"_of_frame"},
     "read_all": {"table_of"},

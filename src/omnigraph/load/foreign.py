@@ -8,10 +8,12 @@ reads foreign batches: `tabular` takes a `CheckedBatch`, which only this module 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -399,8 +401,8 @@ def csv_names(file: InputFile, delimiter: str) -> list[str]:
     """The column names of a CSV file."""
     with file.opened() as opened:
         try:
-            with _decoding():
-                return list(_open_csv(opened, None, delimiter).schema.names)
+            with _decoding(), closing(_read_csv(opened, None, delimiter)) as pieces:
+                return list(next(pieces).schema.names)
         except Damaged as error:
             raise BadRequest(f"{file.name} is not readable as CSV: {error}") from None
 
@@ -416,39 +418,88 @@ def found_delimiter(file: InputFile) -> str:
 
 def csv_batches(
     opened: Any, names: list[str], delimiter: str, columns: Sequence[str] | None = None
-) -> Iterator[CheckedBatch]:
+) -> Generator[CheckedBatch, None, None]:
     """The rows of an open CSV file, with the columns `names` as texts; raises `Damaged` if the file is unreadable.
 
     `columns`: the names of all its columns, for a part of the file without the line of names.
     """
-    with _decoding():
-        reader = _open_csv(opened, names, delimiter, columns)
-    while True:
-        with _decoding():
-            batch = next(reader, None)
-        if batch is None:
-            return
-        texts = [column.view(pa.string()) for column in batch.columns]
-        yield from checked_batches(iter((pa.RecordBatch.from_arrays(texts, names=batch.schema.names),)))
+    with closing(_read_csv(opened, names, delimiter, columns)) as pieces:
+        while True:
+            with _decoding():
+                batch = next(pieces, None)
+            if batch is None:
+                return
+            if batch.num_rows:
+                texts = [column.view(pa.string()) for column in batch.columns]
+                yield from checked_batches(iter((pa.RecordBatch.from_arrays(texts, names=batch.schema.names),)))
 
 
-def _open_csv(
+def _read_csv(
     file: Any, names: list[str] | None, delimiter: str, columns: Sequence[str] | None = None
-) -> pacsv.CSVStreamingReader:
-    """Open a CSV file with columns of bytes: UTF-8 is checked later, as for all foreign data."""
+) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of a CSV file as columns of bytes: UTF-8 is checked later, as for all foreign data. The first batch is empty."""
     types = dict.fromkeys(names, pa.binary()) if names is not None else None
-    return pacsv.open_csv(
-        pa.PythonFile(file, "r"),
-        pacsv.ReadOptions(
-            block_size=_CSV_BLOCK, use_threads=False, column_names=None if columns is None else list(columns)
-        ),
-        pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        pacsv.ConvertOptions(
-            column_types=types,
-            include_columns=names,
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            check_utf8=False,
-        ),
-    )
+    source = _Source(file)
+    lent = source.lent
+    try:
+        reader = pacsv.open_csv(
+            pa.PythonFile(source, "r"),
+            pacsv.ReadOptions(
+                block_size=_CSV_BLOCK, use_threads=False, column_names=None if columns is None else list(columns)
+            ),
+            pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            pacsv.ConvertOptions(
+                column_types=types,
+                include_columns=names,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                check_utf8=False,
+            ),
+        )
+        try:
+            yield pa.RecordBatch.from_pylist([], reader.schema)
+            yield from reader
+        finally:
+            source.ended = True
+            del reader
+    finally:
+        source.ended = True
+        del source
+        _until_returned(lent)
+
+
+class _Source:
+    """A file as Arrow's reader of CSV takes it, which reads ahead in a thread of its own.
+
+    That thread must not hold anything of Python when the interpreter ends, or the process is aborted. So a reader that is given
+    up comes to an end at once (`ended`), and `lent` knows this object and every block as long as some thread holds them.
+    """
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.ended = False
+        self.blocks = 0
+        self.lent: WeakValueDictionary[int, Any] = WeakValueDictionary({0: self})
+
+    def read(self, size: int = -1) -> memoryview:
+        block = memoryview(b"" if self.ended else self._file.read(size))
+        self.blocks += 1
+        self.lent[self.blocks] = block
+        return block
+
+    def close(self) -> None:
+        """Does nothing: the caller that opened the file closes it."""
+
+
+#: Seconds to wait at most until a reader's thread has returned what it was lent; it takes less than a millisecond.
+_RETURNED_WITHIN = 5.0
+
+
+def _until_returned(lent: WeakValueDictionary[int, Any]) -> None:
+    """Wait until no thread holds anything of a file that was read."""
+    end = time.monotonic() + _RETURNED_WITHIN
+    while len(lent) and time.monotonic() < end:
+        time.sleep(0.0002)
