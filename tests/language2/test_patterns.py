@@ -71,10 +71,27 @@ def test_the_engine(
     agree(query, [list(row.values()) for row in graph.query(query, params=params).to_dicts(json=True)], expected)
 
 
+def naive_answers(query: str, world: World, params: dict[str, Any]) -> list[list[Any]]:
+    typed = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
+    return [list(row) for row in answers(query, world, typed)]
+
+
 @pytest.mark.parametrize(("query", "params", "expected"), ROWS)
 def test_the_naive_interpreter(world: World, query: str, params: dict[str, Any], expected: list[list[Any]]) -> None:
-    typed = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    agree(query, [list(row) for row in answers(query, world, typed)], expected)
+    agree(query, naive_answers(query, world, params), expected)
+
+
+@pytest.mark.parametrize("mode", ["csr", "indexed"])
+def test_a_graph_without_edges(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every query of the tables, where there are nodes and nothing to follow."""
+    monkeypatch.setenv("OMNIGRAPH_TRAVERSAL_MODE", mode)
+    nodes = [document for document in documents() if "type" in document]
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    append(graph, nodes)
+    world = make_world(compile_schema(SCHEMA), nodes)
+    for query, params, _ in (row.values for row in ROWS):
+        found = [list(row.values()) for row in graph.query(query, params=params).to_dicts(json=True)]
+        agree(query, found, naive_answers(query, world, params))
 
 
 def test_no_id_is_used_twice() -> None:

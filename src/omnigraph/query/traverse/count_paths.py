@@ -114,7 +114,7 @@ def _weights(hop: Hop, domain: SortedIds, positions: Integers, run: Run) -> Inte
     return weights
 
 
-#: With at least so many edges per target node, nearly all target nodes are reached.
+#: With more edges than so many per target node, nearly all target nodes are reached.
 _MANY_EDGES = 4
 #: Following edges backwards pays when so many times fewer edges lead to the targets with paths.
 _FEWER = 8
@@ -139,7 +139,7 @@ class _Edges:
         """For each start the number of paths along its edges and onwards from their ends."""
         adjacency = self.adjacency
         edges = len(adjacency.indices) if len(starts) >= adjacency.sources else int(adjacency.degrees(starts).sum())
-        if edges < _MANY_EDGES * adjacency.size:
+        if edges <= _MANY_EDGES * adjacency.size:
             reached = one_hop(adjacency, starts)
             return self._along(reached, _weights(self.hop, self.domain, marked(reached.ends, adjacency.size), run))
         weights = _weights(self.hop, self.domain, adjacency.ends, run)
