@@ -43,6 +43,8 @@ QUERIES = [
     "match { $a: N $a to $b } return { $b.kind, count($a) as n, max($a.age) as m }",
     "match { $a: N $a.age < $a.weight } return { $a.k }",
     "match { $a: N $b: N $a.age = $b.age $a.k != $b.k $a.live = true } return { $a.k, $b.k }",
+    "match { $a: N $a.age != 30 and 1 / ($a.age - 30) > 0.05 } return { $a.k }",
+    "match { $a: N $a.age in [31, 32, 33] 1 / ($a.age - 30) > 0.4 $a to $b } return { $a.k, $b.k }",
     "match { $a: N now() <= now() } return { $a.k }",
     "match { $a: N $a.age > 20 now() > now() } return { $a.k }",
     "match { $a: N } return { count($a) as n, min($a.weight) as least }",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from omnigraph.query.cache import LOOKUP, PER_ID, Key
 from omnigraph.query.rows import Addresses, Attributes, Integers, Mask, Rows, Values, address_name, column_name
 from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
-from omnigraph.query.shape.evaluate import satisfied
+from omnigraph.query.shape.evaluate import is_cheap, satisfied
 from omnigraph.query.traverse.domain import TableIds
 from omnigraph.values.columns import arrow_type
 from omnigraph.values.widening import converted
@@ -46,10 +47,14 @@ class NodeColumns:
         some = Rows(len(self.ids.ids), {name: self.columns[name] for name in asked})
         if rows is not None:
             some = some.take(rows)
-        masks = [satisfied(predicate, some, run) for predicate in predicates]
-        for mask in masks[1:]:
-            masks[0] &= mask
-        return masks[0]
+        fits = np.ones(some.count, np.bool_)
+        # What only reads and compares is asked of all rows, which is fast and can not fail; the others of the rows that are left.
+        for predicate in filter(is_cheap, predicates):
+            fits &= satisfied(predicate, some, run)
+        for predicate in filterfalse(is_cheap, predicates):
+            left = np.flatnonzero(fits)
+            fits[left] = satisfied(predicate, some if len(left) == some.count else some.take(left), run)
+        return fits
 
 
 def scan_in_memory(node: ir.NodePattern, columns: tuple[str, ...], run: Run) -> Rows | None:

@@ -80,16 +80,16 @@ def satisfied(predicate: ir.Predicate, rows: Rows, run: Run) -> Mask:
 
 def _patiently(expr: ir.Expr, rows: Rows, run: Run, compute: Callable[[ir.Expr, Rows, Run], Computed]) -> Computed:
     steps = _STEPS_PER_ROW * rows.count
-    if steps < run.budget.limits.long_work or _is_cheap(expr):
+    if steps < run.budget.limits.long_work or is_cheap(expr):
         return compute(expr, rows, run)
     return run.budget.patiently(lambda: compute(expr, rows, run), steps)
 
 
-def _is_cheap(expr: ir.Expr) -> bool:
-    """Whether an expression only reads and compares columns, which takes milliseconds for millions of rows."""
+def is_cheap(expr: ir.Expr) -> bool:
+    """Whether an expression only reads and compares columns, which takes milliseconds for millions of rows and never fails."""
     if isinstance(expr, ir.Column | ir.ResultColumn | TypedValue | ir.Parameter | ir.Now):
         return True
-    return isinstance(expr, ir.Compare | ir.IsNull | ir.And | ir.Or | ir.Not) and all(map(_is_cheap, ir.operands(expr)))
+    return isinstance(expr, ir.Compare | ir.IsNull | ir.And | ir.Or | ir.Not) and all(map(is_cheap, ir.operands(expr)))
 
 
 def holds(predicate: ir.Predicate, rows: Rows, run: Run) -> Mask:
