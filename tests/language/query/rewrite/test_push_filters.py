@@ -46,6 +46,21 @@ CASES = (
               NodeScan $s: Staff""",
     ),
     Case(
+        "push_filters leaves what may fail above the traversal",
+        read("$s: Staff $s $e:mentors $m $m.level > 3 and 9 / $m.level > 1 length($e.id) + 1 > 3"),
+        """\
+        Project one = 1
+          Filter $m.level > 3 and (9 / $m.level) > 1 and (length($e.id) + 1) > 3
+            Expand $s -[$e: Mentors out]-> $m: Staff
+              NodeScan $s: Staff""",
+        """\
+        Project one = 1
+          Filter (9 / $m.level) > 1
+            Filter (length($e.id) + 1) > 3
+              Expand $s -[$e: Mentors out]-> $m: Staff where $m.level > 3
+                NodeScan $s: Staff""",
+    ),
+    Case(
         "push_filters in a negation",
         read("$s: Staff not { $s mentors $m $m.level > 3 $s.level = 1 }"),
         """\

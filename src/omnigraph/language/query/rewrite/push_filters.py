@@ -1,13 +1,15 @@
 """Rules that move conditions down.
 
-A filter moves to the lowest operator that binds its variables, and into the pattern when it has one variable. An AntiJoin or
-SemiJoin moves below traversals and products whose variables it does not use.
+A filter moves to the lowest operator that binds its variables, and into the pattern when it has one variable; into the pattern
+of a traversal only when it can not fail. An AntiJoin or SemiJoin moves below traversals and products whose variables it does
+not use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import filterfalse
 
 from omnigraph.language.query import ir
 
@@ -73,11 +75,16 @@ def _sink_into_expand(plan: ir.Expand, variables: frozenset[str], predicates: tu
         return replace(plan, input=_sink(plan.input, variables, predicates))
     if plan.closing or _read_types(predicates):
         return ir.Filter(plan, predicates)
+    # What is in the pattern may be asked of nodes and edges that no row reaches; an error about one of them would be wrong.
+    failing = tuple(filter(ir.may_fail, predicates))
+    inside = tuple(filterfalse(ir.may_fail, predicates))
     if variables == {plan.target.variable}:
-        return replace(plan, target=replace(plan.target, predicates=plan.target.predicates + predicates))
-    if variables == {plan.edge.variable}:
-        return replace(plan, edge=replace(plan.edge, predicates=plan.edge.predicates + predicates))
-    return ir.Filter(plan, predicates)
+        plan = replace(plan, target=replace(plan.target, predicates=plan.target.predicates + inside))
+    elif variables == {plan.edge.variable}:
+        plan = replace(plan, edge=replace(plan.edge, predicates=plan.edge.predicates + inside))
+    else:
+        return ir.Filter(plan, predicates)
+    return ir.Filter(plan, failing) if failing else plan
 
 
 def _read_types(predicates: tuple[ir.Predicate, ...]) -> bool:
