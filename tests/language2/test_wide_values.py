@@ -76,6 +76,11 @@ def test_an_answer(graph: og.Graph, query: str, expected: Any) -> None:
 
 ERRORS: list[tuple[str, str]] = [
     (f"{A} if($p.b, $p.u, 1) as x }}", "a number is outside the range of I64 in `if($p.b, $p.u, 1)`"),
+    (f"{A} div($p.u, 2) as x }}", "a number is outside the range of I64 in `div($p.u, 2)`"),
+    (f"{A} to_int($p.u) as x }}", "a number is outside the range of I64 in `to_int($p.u)`"),
+    (f"{A} [1, 2][$p.u] as x }}", "a number is outside the range of I64 in `[1, 2][$p.u]`"),
+    (f"{A} range(0, $p.u) as x }}", "a number is outside the range of I64 in `range(0, $p.u)`"),
+    (f"{A} today() + $p.u as x }}", "a number is outside the range of I64 in `today() + $p.u`"),
     (f"{A} [$p.u, 1] as x }}", "a number is outside the range of I64 in `[$p.u, 1]`"),
     (f"{A} $p.u in [$p.u, $p.i] as x }}", "a number is outside the range of I64"),
     ("match { $p: P if($p.b, $p.u, 0) > 100 } return { $p.k }", "a number is outside the range of I64"),

@@ -60,10 +60,13 @@ def as_type(column: Values, kind: PropType) -> Values:
 
 
 def as_integers(column: pa.Array) -> pa.Array:
-    """Integers, days or milliseconds as I64."""
+    """Integers, days or milliseconds as I64; raises ValueError for an integer that does not fit."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
-    return column.cast(pa.int64())
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        raise ValueError("a number is outside the range of I64") from None
 
 
 def as_dates(days: pa.Array) -> pa.Array:

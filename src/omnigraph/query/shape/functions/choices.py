@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.language.temporal import render_date, render_datetime
 from omnigraph.language.types import FLOATS, Scalar
 from omnigraph.query.shape.compare import as_mask, compare_columns
-from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_type, mapped
+from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_integers, as_type, mapped
 from omnigraph.query.shape.functions.dates import to_date, to_datetime
 from omnigraph.values.columns import arrow_type
 
@@ -77,7 +77,7 @@ def _to_int(given: Arguments) -> pa.Array:
         if not as_mask(pc.fill_null(inside, True)).all():
             raise ValueError("a number is outside the range of I64")
         return numbers.cast(pa.int64())
-    return column.cast(pa.int64())
+    return as_integers(column)
 
 
 #: With so many digits that no value is missed, and not so many that reading them takes long.

@@ -71,7 +71,7 @@ def _truncate(given: Arguments) -> pa.Array:
 def _add_months(given: Arguments) -> pa.Array:
     is_date = given.types[0].scalar is Scalar.DATE
     moments = as_integers(given[0])
-    months = given[1].cast(pa.int64())
+    months = as_integers(given[1])
     _within_months(months)
 
     def add(moments: npt.NDArray[np.int64], months: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

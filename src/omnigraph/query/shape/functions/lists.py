@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.query.shape.compare import as_mask
-from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_type
+from omnigraph.query.shape.functions.arguments import Arguments, Kernel, as_integers, as_type
 from omnigraph.values.columns import arrow_type
 
 #: How many items `range` may make for one row.
@@ -29,7 +29,7 @@ def _bounds(lists: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 
 def _item(given: Arguments) -> pa.Array:
-    lists, places = given[0], given[1].cast(pa.int64())
+    lists, places = given[0], as_integers(given[1])
     starts, lengths = _bounds(lists)
     place = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)
     place = np.where(place < 0, place + lengths, place)
@@ -56,7 +56,7 @@ def _slice(given: Arguments) -> pa.Array:
             assert fallback is not None
             ends.append(fallback)
             continue
-        column = given[place].cast(pa.int64())
+        column = as_integers(given[place])
         known = pc.and_(known, column.is_valid())
         asked = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
         ends.append(np.clip(np.where(asked < 0, asked + lengths, asked), 0, lengths))
@@ -109,7 +109,7 @@ def range_lengths(given: Arguments) -> npt.NDArray[np.int64]:
 def _range_bounds(given: Arguments) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The first item, the step and the number of items of each row."""
     known = as_mask(_known(given))
-    start, end, *steps = (pc.fill_null(column.cast(pa.int64()), 1).to_numpy() for column in given.columns)
+    start, end, *steps = (pc.fill_null(as_integers(column), 1).to_numpy() for column in given.columns)
     step = steps[0] if steps else np.ones(given.count, np.int64)
     if (known & (step == 0)).any():
         raise ValueError("the step of `range` is zero")

@@ -95,7 +95,7 @@ def _remainder(given: Arguments) -> pa.Array:
 
 
 def _div(given: Arguments) -> pa.Array:
-    dividend, divisor = (column.cast(pa.int64()) for column in given.columns)
+    dividend, divisor = map(as_integers, given.columns)
     _refuse_zero(divisor, dividend)
     return _checked(pc.divide_checked, dividend, divisor)
 
@@ -120,7 +120,7 @@ _HALVES = np.array([*(10**exponent // 2 for exponent in range(20)), 0], np.uint6
 
 def _round(given: Arguments) -> pa.Array:
     numbers = as_type(given[0], given.result)
-    digits = given[1].cast(pa.int64()) if len(given) > 1 else pa.array(np.zeros(given.count, np.int64))
+    digits = as_integers(given[1]) if len(given) > 1 else pa.array(np.zeros(given.count, np.int64))
     if given.result.scalar in FLOATS:
         return _finite(by_numpy(_rounded, numbers.type, numbers, digits), numbers)
     return by_numpy(_rounded_integers, numbers.type, numbers, digits)
