@@ -39,6 +39,7 @@ def check_results(scope: Scope, read: ast.Read, block: Block, before: CheckedWit
     scope = with_blocks(scope.at("result"), attached)
     written = [pair for projection in read.projections for pair in _columns(scope, projection)]
     columns = tuple(column for _, column in written)
+    _refuse_no_columns(scope, read, written)
     _refuse_equal_names(scope, written)
     aliases = {
         projection.alias or column.name: column.expr
@@ -190,6 +191,16 @@ def _columns(scope: Scope, projection: ast.Projection | ast.AllProperties) -> It
         if not declared.type.is_blob:
             access = ast.Access(projection.variable, name, projection.span)
             yield from _columns(scope, ast.Projection(access, None, projection.span))
+
+
+def _refuse_no_columns(scope: Scope, read: ast.Read, written: list[Written]) -> None:
+    """Refuse a result without columns, since it could not show that there are rows."""
+    if written:
+        return
+    first = read.projections[0]
+    assert isinstance(first, ast.AllProperties)
+    why = f"`${first.variable}.*` gives no column, there is no property to show; return `${first.variable}.@id`"
+    scope.error(None, why, first.span)
 
 
 def _refuse_equal_names(scope: Scope, written: list[Written]) -> None:
