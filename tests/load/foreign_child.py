@@ -81,6 +81,10 @@ def _runs() -> pa.Table:
     return whole
 
 
+def _vendor(values: pa.Array) -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.opaque(values.type, "type", "vendor"), values)
+
+
 def parquet(folder: Path, data: pa.Table, **options: Any) -> Path:
     path = folder / "in.parquet"
     pq.write_table(data, path, **options)
@@ -118,6 +122,13 @@ CASES: dict[str, tuple[Callable[[Path], Any], str, list[int]]] = {
         ),
         _UTF8,
         [2],
+    ),
+    "extensions of extensions": (
+        lambda _: table(
+            words=pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), _vendor(_vendor(pa.array(["x"]))))
+        ),
+        "an extension type of an extension type",
+        [1],
     ),
     "an entry of a dictionary": (
         lambda _: table(

@@ -97,6 +97,10 @@ def _extension(values: pa.Array) -> pa.Array:
     return pa.ExtensionArray.from_storage(pa.opaque(values.type, "type", "vendor"), values)
 
 
+def _views(values: pa.Array) -> pa.Array:
+    return values.cast(pa.string_view())
+
+
 _ENCODINGS: list[Callable[[pa.Array], pa.Array]] = [_dictionary, _runs, _extension]
 
 
@@ -113,6 +117,68 @@ def test_encodings_may_stand_around_each_other(tmp_path: Path, values: pa.DataTy
     for number, pair in enumerate(pairs):
         turned = pair.count(_dictionary) == 1
         assert [found[f"{number}/0"], found[f"{number}/1"]] == (texts[::-1] if turned else texts), pair
+
+
+@pytest.mark.parametrize("outer", _ENCODINGS)
+@pytest.mark.parametrize("inner", [*_ENCODINGS, _views])
+@pytest.mark.parametrize("lists", [pa.list_, pa.large_list, pa.list_view], ids=lambda lists: str(lists.__name__))
+def test_lists_may_hold_encoded_values(
+    tmp_path: Path,
+    lists: Callable[[pa.DataType], pa.DataType],
+    inner: Callable[[pa.Array], pa.Array],
+    outer: Callable[[pa.Array], pa.Array],
+) -> None:
+    """Arrow takes rows of a dictionary or of runs only where it knows how to copy what their lists hold."""
+    graph = og.init(tmp_path / "g", SCHEMA)
+    elements = inner(pa.array(["a", "b"]))
+    offsets = [pa.array([0, 1], pa.int32()), pa.array([1, 1], pa.int32())]
+    if lists is pa.list_view:
+        column = pa.ListViewArray.from_arrays(*offsets, elements)
+    else:
+        made = pa.ListArray if lists is pa.list_ else pa.LargeListArray
+        column = made.from_arrays(pa.array([0, 1, 2]), elements)
+    graph.load(table(words=outer(column)), type="T", engine="local")
+    turned = (inner is _dictionary) != (outer is _dictionary)
+    assert [row["words"] for row in rows(graph, "node:T")] == ([["b"], ["a"]] if turned else [["a"], ["b"]])
+
+
+_LONG = pa.array(["x" * (1 << 20)], pa.large_string())
+_MANY = pa.array(["x"] * 100_000)
+_ZEROS = pa.array([0] * 50_000, pa.int32())
+_ALL = pa.array([len(_MANY)] * 50_000, pa.int32())
+_END = pa.array([1 << 40])
+_EXPANDING: dict[str, tuple[str, Callable[[], pa.Array]]] = {
+    "runs": ("text", lambda: pa.RunEndEncodedArray.from_arrays(pa.array([50_000]), _LONG)),
+    "views": (
+        "text",
+        lambda: pa.Array.from_buffers(
+            pa.string_view(),
+            50_000,
+            [None, pa.py_buffer(bytes(_LONG.cast(pa.string_view()).buffers()[1])[:16] * 50_000), _LONG.buffers()[2]],
+        ),
+    ),
+    "lists of a dictionary": ("words", lambda: pa.DictionaryArray.from_arrays(_ZEROS, pa.array([["x" * 1000] * 1000]))),
+    "views of lists": ("words", lambda: pa.ListViewArray.from_arrays(_ZEROS, _ALL, _MANY)),
+    "runs in a dictionary": (
+        "text",
+        lambda: pa.DictionaryArray.from_arrays(_ZEROS, pa.RunEndEncodedArray.from_arrays(_END, pa.array(["x"]))),
+    ),
+    "runs in a list": (
+        "words",
+        lambda: pa.LargeListArray.from_arrays(
+            pa.array([0, 1 << 40]), pa.RunEndEncodedArray.from_arrays(_END, pa.array(["x"]))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _EXPANDING)
+def test_few_bytes_do_not_become_many(tmp_path: Path, name: str) -> None:
+    """An encoded column of a few megabytes can stand for terabytes of values, which took the process down."""
+    graph = og.init(tmp_path / "g", SCHEMA)
+    place, make = _EXPANDING[name]
+    with pytest.raises(LoadRejected, match=r"expands to more than|the value is longer than"):
+        graph.load(table(**{place: make()}), type="T", engine="local")
 
 
 def test_a_large_table_may_have_any_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

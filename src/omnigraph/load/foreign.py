@@ -22,6 +22,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from omnigraph.errors import BadRequest
+from omnigraph.load.encodings import LARGEST_DECODED, decoded, decoded_bytes, holds_bytes, is_encoded, unreadable
 from omnigraph.load.parsed import (
     LARGEST_EXPANSION,
     LISTED_PROBLEMS,
@@ -39,8 +40,6 @@ DELIMITERS = ("\t", ";", "|", ",")
 #: The line of column names is looked for in this many bytes.
 _CSV_HEAD = 1 << 16
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
-#: The most bytes that the dictionary-encoded column of one batch may expand to.
-_LARGEST_DECODED = 1 << 30
 #: From this number on, a float can not hold every integer.
 _EXACT = 2.0**53
 
@@ -127,49 +126,49 @@ def _checked(batch: pa.RecordBatch) -> CheckedBatch:
 
 def _remains(row: pa.RecordBatch) -> dict[str, pa.Array]:
     sound = [
-        (name, column) for name, column in zip(row.schema.names, row.columns, strict=True) if not _problem_of(column)
+        (name, column) for name, column in zip(row.schema.names, row.columns, strict=True) if not _flaws_of(column)
     ]
-    return {name: _decoded(column) for name, column in sound}
+    return {name: decoded(column) for name, column in sound}
 
 
 def _flaws(batch: pa.RecordBatch) -> list[Flaw]:
     """All flaws of a batch, by column and row; at least one when the batch is invalid."""
     found = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        problem = _problem_of(column)
-        if problem is None:
-            found += [Flaw(row, name, message) for row, message in _too_long_rows(column)]
-            continue
-        rows = list(_flawed_rows(column, 0)) or [(0, problem)]
-        found += [Flaw(row, name, message) for row, message in rows]
+        found += [Flaw(row, name, message) for row, message in _flaws_of(column)]
     return found
 
 
+def _flaws_of(column: pa.Array) -> list[tuple[int, str]]:
+    """The rows of a column that can not be read, with the problem of each."""
+    # Arrow follows one extension only: the validation of another within it takes the process down.
+    while isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    problem = _problem_of(column)
+    if problem is None:
+        return list(_too_long_rows(column))
+    # Parts of a column of such a type are no better.
+    return [(0, problem)] if unreadable(column.type) else list(_flawed_rows(column, 0)) or [(0, problem)]
+
+
 def _too_long_rows(column: pa.Array) -> Iterator[tuple[int, str]]:
-    """The rows of a valid column that exceed the size limit; row 0 when its dictionary would expand to too many bytes."""
-    kind = column.type
-    if pa.types.is_dictionary(kind) and column.dictionary.nbytes * len(column) > _LARGEST_DECODED:
-        lengths = pc.binary_length(column.dictionary) if _is_bytes(kind.value_type) else pa.nulls(0, pa.int32())
-        if len(lengths) and (pc.sum(lengths.take(column.indices)).as_py() or 0) > _LARGEST_DECODED:
-            yield 0, f"the dictionary expands to more than {_LARGEST_DECODED} bytes from here on; decode it first"
-    elif _is_bytes(kind) and column.nbytes > LONGEST_VALUE:
-        lengths = pc.binary_length(_decoded(column))
-        for row in pc.indices_nonzero(pc.fill_null(pc.greater(lengths, LONGEST_VALUE), False)).to_pylist():
-            yield row, too_long("the value")
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    families = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(
-        family(kind) for family in (*families, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    )
+    """The rows of a valid column that exceed the size limit, or the row from which on decoding takes too many bytes."""
+    encoded = is_encoded(column.type)
+    if not (encoded or (holds_bytes(column.type) and column.nbytes > LONGEST_VALUE)):
+        return
+    sizes = decoded_bytes(column)
+    for row in np.flatnonzero(sizes > LONGEST_VALUE).tolist():
+        yield row, too_long("the value")
+    beyond = np.flatnonzero(np.cumsum(sizes) > LARGEST_DECODED)
+    if encoded and len(beyond):
+        yield int(beyond[0]), f"the column expands to more than {LARGEST_DECODED} bytes up to here; decode it first"
 
 
 def _problem_of(column: pa.Array) -> str | None:
     """Why Arrow refuses a column after looking at all of it; None when it is valid."""
-    # An extension within an extension takes Arrow, which follows one, and the process down.
-    while isinstance(column, pa.ExtensionArray):
-        column = column.storage
+    problem = unreadable(column.type)
+    if problem is not None:
+        return problem
     try:
         column.validate(full=True)
     except pa.ArrowException as error:
@@ -230,29 +229,7 @@ def _problem_of_nested(row: pa.Array) -> str | None:
 
 def _plain(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     """The columns of a valid batch by name, decoded."""
-    return {name: _decoded(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    """A column without the encodings around its values, in whatever order they stand around each other."""
-    if isinstance(column, pa.ExtensionArray):
-        return _decoded(column.storage)
-    if pa.types.is_dictionary(column.type):
-        return _decoded(column.dictionary).take(column.indices)
-    if pa.types.is_run_end_encoded(column.type):
-        return _decoded(column.values).take(_places_of_runs(column))
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
-
-
-def _places_of_runs(column: pa.RunEndEncodedArray) -> pa.Array:
-    """For each row of a run-end encoded column the place of its value; Arrow decodes runs of plain values only."""
-    places = pa.array(np.arange(len(column.values), dtype=np.int64))
-    kind = pa.run_end_encoded(column.type.run_end_type, places.type)
-    children = [column.run_ends, places]
-    runs = pa.RunEndEncodedArray.from_buffers(kind, len(column), [None], 0, column.offset, children)
-    return pc.run_end_decode(runs)
+    return {name: decoded(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
 
 # --- tables in memory -------------------------------------------------------------------------------------------------
