@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -384,6 +385,61 @@ def test_what_is_charged_is_given_back(graph: og.Graph, tmp_path: Path) -> None:
     assert found["n"] == NODES * OTHERS
     assert found["m"] == expected["m"]
     assert found["a"] == pytest.approx(expected["a"])
+
+
+@pytest.mark.parametrize(
+    ("condition", "order"),
+    [
+        pytest.param("", 'order { bm25($d.t, "w1 w2") }', id="bm25"),
+        pytest.param('search($d.t, "w1")', "", id="search"),
+        pytest.param('fuzzy($d.t, "word1")', "", id="fuzzy"),
+    ],
+)
+def test_long_texts_are_analysed_within_the_limits(
+    tmp_path: Path, condition: str, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few rows may be much work: no index covers these texts, and the analysis of one takes long."""
+    long = og.init(tmp_path / "g", "node D { k: String @key t: String }")
+    count, words = 6, 40_000
+    texts = [" ".join(f"w{number}x{word}" for word in range(words)) for number in range(count)]
+    keys = pa.array([f"d{number}" for number in range(count)])
+    commit_tables(long, {"node:D": _table(long, "node:D", id=keys, k=keys, t=pa.array(texts))})
+    checks: list[float] = []
+
+    class Spying(Budget):
+        def check(self) -> None:
+            checks.append(time.perf_counter())
+            super().check()
+
+    monkeypatch.setattr("omnigraph.query.execute.Budget", Spying)
+    text = query(f"$d: D {condition}", "$d.k", f"{order} limit 3")
+    long.query(text)
+    assert len(checks) > count * len(texts[0]) // 70_000
+
+    cancel = og.Cancel()
+
+    def stop(budget: Budget) -> None:
+        cancel.cancel()
+        Budget.check(budget)
+
+    monkeypatch.setattr(Spying, "check", stop)
+    with pytest.raises(Cancelled):
+        long.query(text, cancel=cancel)
+
+
+def test_scores_of_long_texts_need_little_memory(tmp_path: Path) -> None:
+    """Of the tokens of a text only those that the query asks for are counted."""
+    long = og.init(tmp_path / "g", "node D { k: String @key t: String }")
+    words = " ".join(f"w{word}" for word in range(5000))
+    texts = [f"{words} d{number}" for number in range(100)]
+    keys = pa.array([f"d{number}" for number in range(len(texts))])
+    commit_tables(long, {"node:D": _table(long, "node:D", id=keys, k=keys, t=pa.array(texts))})
+    text = query("$d: D", "$d.k", 'order { bm25($d.t, "d1") } limit 1')
+    tracemalloc.start()
+    assert long.query(text).rows == [{"d.k": "d1"}]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2 * sum(map(len, texts)) + 8 * MIB
 
 
 def test_control_c_during_a_call_of_lance() -> None:

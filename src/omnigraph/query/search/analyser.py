@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.query.limits import Budget
 
 STOP_WORDS = frozenset(
     [
@@ -63,12 +68,33 @@ INDEX_OPTIONS: dict[str, Any] = {
 #: Words of so many bytes or more are data, not words, and are not searched. Counted in bytes, as the index does.
 _LONGEST = 40
 _WORD = re.compile(r"[^\W_]+")
+_GAP = re.compile(r"[\W_]")
+#: A text is analysed in pieces of about so many characters: a few milliseconds of work.
+_PIECE = 1 << 16
 
 
 def tokens(text: str) -> list[str]:
     """The tokens of a text, in order, each as often as it occurs."""
-    found = (_token(word) for word in _WORD.findall(text))
-    return [token for token in found if token is not None]
+    return _tokens(_WORD.findall(text))
+
+
+def tokens_of_each(texts: pa.Array, budget: Budget) -> Iterator[list[str]]:
+    """The tokens of each stored text, none of a null; raises when the query was cancelled or is out of time."""
+    for scalar in texts:
+        text = scalar.as_py() or ""
+        found: list[str] = []
+        start = 0
+        while start < len(text):
+            budget.check()
+            gap = _GAP.search(text, start + _PIECE)
+            end = len(text) if gap is None else gap.start()
+            found += _tokens(_WORD.findall(text, start, end))
+            start = end
+        yield found
+
+
+def _tokens(words: list[str]) -> list[str]:
+    return [token for token in map(_token, words) if token is not None]
 
 
 @lru_cache(maxsize=65536)

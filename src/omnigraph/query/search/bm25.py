@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from math import log
 
 import numpy as np
@@ -14,7 +14,7 @@ from omnigraph.language.query.ir import Bm25
 from omnigraph.query.rows import Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
-from omnigraph.query.search.analyser import tokens
+from omnigraph.query.search.analyser import tokens, tokens_of_each
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import ROW_ADDRESS, TableIndex
 from omnigraph.values.columns import whole
@@ -29,20 +29,29 @@ def bm25(ranking: Bm25, texts: pa.Array, run: Run) -> pa.Array:
     assert query is None or isinstance(query, str)
     wanted = dict.fromkeys(tokens(query)) if query else {}
     encoded = pc.dictionary_encode(texts)
-    counted = [Counter(tokens(text)) if text is not None else Counter() for text in encoded.dictionary.to_pylist()]
-    weights = np.bincount(pc.drop_null(encoded.indices).to_numpy(zero_copy_only=False), minlength=len(counted))
-    lengths = np.array([counts.total() for counts in counted], np.float64)
+    lengths, counted = _counted(encoded.dictionary, list(wanted), run)
+    weights = np.bincount(pc.drop_null(encoded.indices).to_numpy(zero_copy_only=False), minlength=len(lengths))
     documents = float(weights.sum())
     average = float((lengths * weights).sum() / documents) if documents else 0.0
-    total = np.zeros(len(counted) + 1)
-    for token in wanted:
-        often = np.array([counts[token] for counts in counted], np.float64)
+    total = np.zeros(len(lengths) + 1)
+    for often in counted:
         holding = float(weights[often > 0].sum())
         rarity = log(1 + (documents - holding + 0.5) / (holding + 0.5))
         norm = _K1 * (1 - _B + _B * lengths / average) if average else _K1
         total[:-1] += rarity * often * (_K1 + 1) / (often + norm)
-    places = pc.fill_null(encoded.indices, len(counted)).to_numpy(zero_copy_only=False)
+    places = pc.fill_null(encoded.indices, len(lengths)).to_numpy(zero_copy_only=False)
     return pa.array(total[places])
+
+
+def _counted(texts: pa.Array, wanted: Sequence[str], run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """How many tokens each text has; and for each wanted token, how often each text has it."""
+    lengths = np.zeros(len(texts))
+    often = np.zeros((len(wanted), len(texts)))
+    for number, found in enumerate(tokens_of_each(texts, run.budget)):
+        lengths[number] = len(found)
+        for place, token in enumerate(wanted):
+            often[place, number] = found.count(token)
+    return lengths, often
 
 
 # bm25 through an inverted index, for rows that were scanned: texts that the index covers are not analysed here.

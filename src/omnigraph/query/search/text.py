@@ -15,7 +15,7 @@ from omnigraph.language.query.ir import AllTokens, AnyToken, FuzzyToken, Predica
 from omnigraph.query.rows import Mask, Rows
 from omnigraph.query.run import Run
 from omnigraph.query.scan.entities import Entities
-from omnigraph.query.search.analyser import tokens
+from omnigraph.query.search.analyser import tokens, tokens_of_each
 from omnigraph.storage.tables.lance_errors import translated
 from omnigraph.storage.tables.table import Filter, Table, TableIndex
 from omnigraph.values.columns import whole
@@ -64,7 +64,7 @@ def texts_match(predicate: TextMatch, texts: pa.Array, run: Run) -> Mask:
     assert isinstance(query, str)
     accepts = _acceptance(predicate, query, run)
     encoded = pc.dictionary_encode(texts)
-    answers = [text is not None and accepts(frozenset(tokens(text))) for text in encoded.dictionary.to_pylist()]
+    answers = [accepts(frozenset(found)) for found in tokens_of_each(encoded.dictionary, run.budget)]
     found = pa.array(answers, pa.bool_()).take(encoded.indices)
     return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
@@ -78,7 +78,15 @@ def _acceptance(predicate: TextMatch, query: str, run: Run) -> Callable[[frozens
             return lambda found: bool(wanted) and wanted <= found
         case FuzzyToken():
             limits = {token: max_edits(predicate, token, run) for token in wanted}
-            return lambda found: any(within(word, token, most) for token, most in limits.items() for word in found)
+            return lambda found: any(
+                within(word, token, most) for word in _in_time(found, run) for token, most in limits.items()
+            )
+
+
+def _in_time(words: frozenset[str], run: Run) -> Iterator[str]:
+    for word in words:
+        run.budget.check()
+        yield word
 
 
 def max_edits(predicate: FuzzyToken, token: str, run: Run) -> int:
