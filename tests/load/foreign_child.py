@@ -99,6 +99,17 @@ def _flipped(folder: Path, data: pa.Table, find: bytes, **options: Any) -> Path:
     return path
 
 
+def _arrow(folder: Path, data: pa.Table, find: bytes, instead: bytes) -> Path:
+    """An Arrow file whose contents are changed after it was written."""
+    path = folder / "in.arrow"
+    with pa.ipc.new_file(str(path), data.schema) as writer:
+        writer.write_table(data)
+    content = path.read_bytes()
+    assert content.count(find) == 1
+    path.write_bytes(content.replace(find, instead))
+    return path
+
+
 def _csv(folder: Path, data: bytes) -> Path:
     (folder / "in.csv").write_bytes(data)
     return folder / "in.csv"
@@ -122,6 +133,16 @@ CASES: dict[str, tuple[Callable[[Path], Any], str, list[int]]] = {
         ),
         _UTF8,
         [2],
+    ),
+    "offsets of a list in an Arrow file": (
+        lambda folder: _arrow(
+            folder,
+            table(words=pa.array([["a"] * 301, ["b"] * 402])),
+            int32(301) + int32(703),
+            int32(1 << 28) + int32(1 << 29),
+        ),
+        _DAMAGED,
+        [1, 2],
     ),
     "extensions of extensions": (
         lambda _: table(

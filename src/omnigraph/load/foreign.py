@@ -355,7 +355,8 @@ def arrow_parts(file: InputFile) -> tuple[list[str], list[tuple[int, int]]]:
                 reader = pa.ipc.open_file(pa.PythonFile(opened, "r"))
                 # One batch at a time: together they would take as much memory as the file.
                 batches = map(reader.get_batch, range(reader.num_record_batches))
-                return reader.schema.names, [(batch.num_rows, int(batch.nbytes)) for batch in batches]
+                # The size in use, `nbytes`, follows offsets, which nothing has validated yet.
+                return reader.schema.names, [(batch.num_rows, int(batch.get_total_buffer_size())) for batch in batches]
         except Damaged as error:
             raise BadRequest(f"{file.name} is no Arrow file that can be read: {error}") from None
 
