@@ -158,6 +158,17 @@ CASES: dict[str, tuple[Callable[[Path], Any], str, list[int]]] = {
         _UTF8,
         [3, 4],
     ),
+    # Looking at all of its entries would never end.
+    "the length of a dictionary": (
+        lambda folder: _arrow(
+            folder,
+            table(text=pa.DictionaryArray.from_arrays(pa.array([0, 300]), pa.array(["x"] * 301))),
+            (301).to_bytes(16, "little"),
+            (1 << 40).to_bytes(16, "little"),
+        ),
+        _DAMAGED,
+        [1],
+    ),
     "an index of a dictionary": (
         lambda _: table(text=pa.DictionaryArray.from_arrays(pa.array([0, 99, -3]), pa.array(["x"]), safe=False)),
         "dictionary is out of range",

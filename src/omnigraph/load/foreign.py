@@ -202,13 +202,20 @@ def _flawed_rows(column: pa.Array, start: int) -> Iterator[tuple[int, str]]:
 
 
 def _rows_of_flawed_entries(column: pa.DictionaryArray, start: int) -> Iterator[tuple[int, str]]:
-    entries = dict(_flawed_rows(column.dictionary, 0))
+    """The rows whose entry is flawed. Only entries in use are looked at: a dictionary may be of any length when that lies."""
     indices = column.indices.to_pylist() if _problem_of(column.indices) is None else []
+    problems: dict[int, str | None] = {}
     for row, index in enumerate(indices):
-        if index is not None and not 0 <= index < len(column.dictionary):
+        if index is None:
+            continue
+        if not 0 <= index < len(column.dictionary):
             yield start + row, "the index into the column's dictionary is out of range"
-        elif index in entries:
-            yield start + row, entries[index]
+            continue
+        if index not in problems:
+            problems[index] = next((problem for _, problem in _flawed_rows(column.dictionary.slice(index, 1), 0)), None)
+        problem = problems[index]
+        if problem is not None:
+            yield start + row, problem
 
 
 def _problem_of_nested(row: pa.Array) -> str | None:
