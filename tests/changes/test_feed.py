@@ -85,7 +85,7 @@ def test_where_a_feed_starts(graph: og.Graph, row: list[str]) -> None:
     assert followed(graph, start=f"after:{y}")[0] == []
     genesis = graph.commits()[-1]
     assert len(followed(graph, start=f"after:{genesis.id}")[0]) == len(oldest_first)
-    for unknown in ("01J00000000000000000000009", "", "nonsense", "' or 1=1"):
+    for unknown in ("01J00000000000000000000009", "", "nonsense", "' or 1=1", "\ud800"):
         with pytest.raises(ChangeCursorRejected) as caught:
             graph.changes(start=f"after:{unknown}")
         assert caught.value.reason == "unknown_commit"

@@ -235,8 +235,6 @@ class Manifest:
 
     def commit_near(self, commit_id: str, branch: str = MAIN) -> Commit:
         """A commit by id, looked up on one branch first and then on all others."""
-        if not isinstance(commit_id, str) or not commit_id.isprintable():
-            raise _no_such_commit(commit_id)
         for name in self._all_names(branch):
             try:
                 found = self.find_commit(name, commit_id)
@@ -262,7 +260,9 @@ class Manifest:
         return self.commit_near(commit.parent, commit.branch if known else MAIN)
 
     def find_commit(self, branch: str, commit_id: str) -> Commit | None:
-        """A commit by id in one branch's manifest; None when it is not there."""
+        """A commit by id in one branch's manifest; None when it is not there, as for any text that is no id."""
+        if not isinstance(commit_id, str) or not commit_id.isprintable():
+            return None
         found = self._read_commits(branch, commit_id)
         return found[0] if found else None
 
