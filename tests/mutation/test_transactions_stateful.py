@@ -129,7 +129,7 @@ class Transactions(RuleBasedStateMachine):
             assert fault is not None
             self.graph.refresh()
             found = shown(self.graph, "main")
-            assert found in (self.model, self.inside)
+            assert found == self.model or found == self._after_others()
             self.model = found
         except Conflict:
             assert self.disturbed or fault is not None
@@ -138,9 +138,7 @@ class Transactions(RuleBasedStateMachine):
             assert fault is not None or self.disturbed
         else:
             assert result.commit is None or result.commit == self.graph.head()
-            # With others in between it counts as carried out after them.
-            for statements in self.steps:
-                self.model = carry_out(self.model, statements).content
+            self.model = self._after_others()
         self._agree()
 
     @precondition(lambda self: self.transaction is not None)
@@ -161,6 +159,13 @@ class Transactions(RuleBasedStateMachine):
         self.model = outcome.content
         self.disturbed |= outcome.changed
         self._agree()
+
+    def _after_others(self) -> Content:
+        """What the graph holds after the transaction: with others in between it counts as carried out after them."""
+        content = self.model
+        for statements in self.steps:
+            content = carry_out(content, statements).content
+        return content
 
     def _agree(self) -> None:
         assert shown(self.graph, "main") == self.model

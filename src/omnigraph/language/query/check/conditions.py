@@ -8,9 +8,10 @@ from typing import NoReturn
 
 from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast, ir
-from omnigraph.language.query.check.scope import Scope, is_several
+from omnigraph.language.query.check.scope import Scope, is_several, listed_nodes
 from omnigraph.language.query.check.values import exactly, is_untyped, temporal_text
 from omnigraph.language.query.foreign import of_two_dates
+from omnigraph.language.schema.catalog import NodeType
 from omnigraph.language.source import Span
 from omnigraph.language.types import PropType, Scalar, compatible
 
@@ -136,7 +137,21 @@ def _membership(scope: Scope, clause: ast.Comparison, resolve: Resolve) -> ir.Ex
         for value in items.value:
             if value is not None:
                 exactly(scope, TypedValue(value, ir.STRING), item.type, "an item of `in`", clause.right.span)
-    return ir.Member(items, item)
+    found = ir.Member(items, item)
+    kind = listed_nodes(scope, clause.right) if entity else None
+    return found if kind is None else _of_type(scope, clause, found, kind)
+
+
+def _of_type(scope: Scope, clause: ast.Comparison, found: ir.Expr, kind: NodeType) -> ir.Expr:
+    """`$x in $nodes`: the list holds ids of nodes of this type, and `$x` may be a node of another type with such an id."""
+    assert isinstance(clause.left, ast.Variable)
+    own = scope.nodes[clause.left.name]
+    if is_several(kind):
+        message = f"ids do not tell nodes of {kind.name} apart; collect the nodes of each type"
+        scope.error("T7", message, clause.right.span)
+    if own.name == kind.name:
+        return found
+    return ir.And((ir.Compare(scope.type_of(clause.left.name, own), "=", TypedValue(kind.name, ir.STRING)), found))
 
 
 def _lists_entities(scope: Scope, expr: ast.Expr) -> bool:

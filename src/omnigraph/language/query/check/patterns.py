@@ -130,6 +130,11 @@ def _weight(scope: Scope, clause: PathMatch, edge: EdgeType) -> Column | None:
     own = clause.traversal.edge_variable
     if own is not None and weight.variable != own:
         scope.error("T32", f"the weight is a property of the edge `${own}`", weight.span)
+    if own is None and scope.is_bound(weight.variable):
+        message = (
+            f"the weight is a property of the edge, `${weight.variable}` is something else; give the edge a free name"
+        )
+        scope.error("T32", message, weight.span)
     kind = property_type(edge, weight.property)
     if kind is None:
         scope.no_property("T6", edge, weight.property, weight.span)

@@ -10,7 +10,7 @@ from omnigraph.language.literals import TypedValue
 from omnigraph.language.query import ast, ir
 from omnigraph.language.query.check.blocks import check_block, with_blocks
 from omnigraph.language.query.check.expressions import condition, resolve
-from omnigraph.language.query.check.scope import Scope, is_several
+from omnigraph.language.query.check.scope import Scope, is_several, listed_nodes
 from omnigraph.language.query.check.tree import AttachedBlock, Block, CheckedRead, CheckedUnion, CheckedWith
 from omnigraph.language.query.functions import common_type
 from omnigraph.language.query.printer import column_name
@@ -89,6 +89,7 @@ def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
     _refuse_objects(inside, _pairs(written, read))
     nodes: dict[str, NodeType] = {}
     values: dict[str, ir.Column] = {}
+    listed: dict[str, NodeType] = {}
     maybe: set[str] = set()
     columns: list[ir.OutputColumn] = []
     for projection, column in zip(written.projections, read.columns, strict=True):
@@ -105,7 +106,9 @@ def _check_with(scope: Scope, written: ast.Read) -> CheckedWith:
         else:
             values[name] = ir.value_column(name, column.type)
             columns.append(ir.OutputColumn(f"{values[name].variable}.{ir.VALUE}", column.expr))
-    return CheckedWith(replace(read, columns=tuple(columns)), nodes, values, frozenset(maybe))
+            if (kind := listed_nodes(inside, projection.expr)) is not None:
+                listed[name] = kind
+    return CheckedWith(replace(read, columns=tuple(columns)), nodes, values, listed, frozenset(maybe))
 
 
 def _pairs(written: ast.Read, read: CheckedRead) -> list[Written]:
@@ -126,6 +129,7 @@ def _after(scope: Scope, before: CheckedWith) -> Scope:
     found.nodes |= before.nodes
     found.outside = frozenset(before.nodes)
     found.values |= before.values
+    found.listed |= before.listed
     found.maybe |= before.maybe
     for name in before.values:
         if name in found.params:

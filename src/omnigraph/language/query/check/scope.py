@@ -8,6 +8,7 @@ from itertools import count
 from typing import Literal, NoReturn
 
 from omnigraph.language.literals import TypedValue
+from omnigraph.language.query import ast
 from omnigraph.language.query.ast import Access, BlockCall
 from omnigraph.language.query.ir import I64, STRING, Column, Conditional, Expr, IsNull, value_column
 from omnigraph.language.schema.catalog import Catalog, EdgeType, EntityType, NodeType
@@ -44,6 +45,8 @@ class Scope:
     named: Mapping[str, Expr] = field(default_factory=dict)
     #: The variables that hold a value instead of a node or an edge; a `with` names them.
     values: dict[str, Column] = field(default_factory=dict)
+    #: The values among them that are lists of nodes, each with the type of its nodes.
+    listed: dict[str, NodeType] = field(default_factory=dict)
     #: The path variables, each with the type of its nodes.
     paths: dict[str, NodeType] = field(default_factory=dict)
     #: The variables of optional blocks, which are null in some rows.
@@ -64,6 +67,7 @@ class Scope:
             dict(self.edges),
             self._numbers,
             values=dict(self.values),
+            listed=dict(self.listed),
             paths=dict(self.paths),
             maybe=set(self.maybe),
             outside=frozenset(self.nodes),
@@ -163,6 +167,19 @@ class Scope:
         """Raise the error for a property that a type does not have."""
         known = (*entity.properties, *implicit_columns(entity))
         self.error(code, f"no property `{name}` on {entity.name}", span, name=name, known=known)
+
+
+def listed_nodes(scope: Scope, expr: ast.Expr) -> NodeType | None:
+    """The type of the nodes that a list holds: collected nodes, or those of a path; None for a list of values."""
+    match expr:
+        case ast.Variable(name):
+            return scope.listed.get(name)
+        case ast.Aggregate("collect", ast.Variable(name)) | ast.Call("nodes", (ast.Variable(name),)):
+            return scope.nodes.get(name) or scope.paths.get(name)
+        case ast.Call("slice" | "distinct_list" | "sort_list", (items, *_)):
+            return listed_nodes(scope, items)
+        case _:
+            return None
 
 
 #: The parts of a path and their types.

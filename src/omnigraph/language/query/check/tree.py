@@ -156,11 +156,14 @@ class CheckedRead:
 
 @dataclass(frozen=True, slots=True)
 class CheckedWith:
-    """The part of a query up to a `with`. `nodes`: the variables that hold nodes; `values`: the variables that hold values."""
+    """The part of a query up to a `with`. `nodes`: the variables that hold nodes; `values`: the variables that hold values;
+    `listed`: the values that are lists of nodes, with the type of the nodes.
+    """
 
     read: CheckedRead
     nodes: Mapping[str, NodeType]
     values: Mapping[str, ir.Column]
+    listed: Mapping[str, NodeType]
     #: The node variables that are null in some rows.
     maybe: frozenset[str]
 
