@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Literal
 
 import pytest
@@ -303,3 +306,34 @@ def test_a_symbolic_link_is_the_graph_it_points_to(tmp_path: Path) -> None:
 def test_a_mode_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadRequest, match="'w'"):
         og.open(tmp_path, "w")  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_graph_is_not_made_inside_another(shared_root: Root) -> None:
+    """The files of the inner one would be damage to the outer one."""
+    graph = init(shared_root)
+    for inner in ("_schemas/inner", "nodes/inner", "edges/b/c"):
+        place = Root(f"{shared_root.uri}/{inner}", shared_root.options)
+        with pytest.raises(BadRequest, match=f"{inner} lies inside the graph {shared_root.uri}, whose files"):
+            init(place)
+    assert graph.verify(deep=True).ok
+
+
+def test_a_handle_is_of_no_use_in_a_forked_process(tmp_path: Path) -> None:
+    """Lance's threads do not exist there: a write would wait for ever."""
+    script = """
+        import os, sys
+        import omnigraph as og
+        graph = og.init(sys.argv[1], "node A { k: String @key }")
+        child = os.fork()
+        if child == 0:
+            try:
+                graph.mutate('insert A { k: "c" }')
+            except og.errors.BadRequest as error:
+                os._exit(7 if "before the process was forked" in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        graph.mutate('insert A { k: "p" }')
+    """
+    command = [sys.executable, "-W", "ignore", "-c", dedent(script), str(tmp_path / "g")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr

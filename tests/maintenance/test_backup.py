@@ -307,6 +307,17 @@ def test_a_graph_is_not_restored_into_its_backup(tmp_path: Path, told: Told, sou
         og.restore(tmp_path / source, tmp_path / target)
 
 
+def test_no_graph_is_restored_or_backed_up_into_another(tmp_path: Path, told: Told) -> None:
+    graph = og.open(tmp_path / "g")
+    graph.backup(tmp_path / "b")
+    og.init(tmp_path / "other", "node N { k: String @key }")
+    with pytest.raises(og.errors.BadRequest, match="lies inside the graph"):
+        og.restore(tmp_path / "b", tmp_path / "other" / "nodes" / "r")
+    with pytest.raises(og.errors.BadRequest, match="lies inside the graph"):
+        graph.backup(tmp_path / "other" / "__staging" / "b")
+    assert is_sound(tmp_path / "other")
+
+
 def test_a_backup_that_lost_files_gets_them_again(tmp_path: Path, told: Told) -> None:
     graph = og.open(tmp_path / "g")
     graph.backup(tmp_path / "b")

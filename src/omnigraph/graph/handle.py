@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -55,6 +56,7 @@ class Door:
     def __init__(self, connection: Connection) -> None:
         self.uri = connection.context.root.uri
         self._connection: Connection | None = connection
+        self._process_id = os.getpid()
 
     @property
     def is_closed(self) -> bool:
@@ -65,6 +67,12 @@ class Door:
         found = self._connection
         if found is None:
             raise BadRequest(f"this handle of {self.uri} is closed; open the graph again")
+        if self._process_id != os.getpid():
+            # Lance's threads do not exist in a forked process: whatever waits for them waits for ever.
+            raise BadRequest(
+                f"this handle of {self.uri} was opened before the process was forked; start processes with spawn or forkserver "
+                "and open the graph there"
+            )
         return found
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ from omnigraph.language.schema.build import compile_schema
 from omnigraph.storage.digests import LOG
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.objects import ObjectStore, open_store
+from omnigraph.storage.outputs import refuse_inside_graph
 from omnigraph.storage.root import Root
 from omnigraph.storage.tables.commit import commit_staged, create_dataset
 from omnigraph.storage.tables.handles import Tables
@@ -81,6 +82,7 @@ def create(context: CommitContext, source: str, *, force: bool = False, actor: s
     incarnation = new_incarnation()
     ir = accept_schema(catalog, None, incarnation)
     contract = accept(source, ir, schema_version=1, identity_domain=new_ulid())
+    refuse_inside_graph(context.root)
     # A living creator holds the lock; a claim found under the lock belongs to a dead creator.
     with context.locks.hold(MAIN) as lock:
         _refuse_existing(context, force)

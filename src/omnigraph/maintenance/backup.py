@@ -51,6 +51,7 @@ from omnigraph.storage.digests import LOG, Digest, digest_chunks, digest_of, fol
 from omnigraph.storage.locks import BranchLocks
 from omnigraph.storage.object_store import ObjectInfo, ObjectStore
 from omnigraph.storage.objects import open_store
+from omnigraph.storage.outputs import refuse_inside_graph
 from omnigraph.storage.root import Root
 
 #: The name of the lock of a place that a backup is written to, or restored to.
@@ -137,10 +138,11 @@ def backup(
 
 
 def refuse_overlap(source: Root, target: Root, what: str) -> None:
-    """Neither of two places may lie in the other. `what`: the thing that is made at the target."""
+    """Neither of two places may lie in the other, nor the target in a folder of any graph. `what`: the thing that is made there."""
     here, there = f"{source.uri}/", f"{target.uri}/"
     if here.startswith(there) or there.startswith(here):
         raise BadRequest(f"{what} can not lie at {target.uri}: one is inside the other; choose another place")
+    refuse_inside_graph(target)
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import obstore
@@ -21,6 +22,9 @@ from omnigraph.storage.root import Root
 
 #: Files that exist only in the folder of a graph: manifest, schema record, claim of an unfinished creation.
 GRAPH_MARKS = ("__manifest", "__schema_state.json", "__init_claim.json")
+
+#: The folders of a graph, below it; what others keep beside them is theirs.
+_OWN_FOLDER = re.compile(r"_|nodes/|edges/")
 
 failpoints.declare("outputs.written", "outputs.folder_written")
 
@@ -125,6 +129,18 @@ def _local_place(path: str) -> str:
         raise BadRequest(f"can not write to {path!r}: {error}") from None
 
 
+def refuse_inside_graph(root: Root) -> None:
+    """Raise BadRequest when a place for a graph, or for a backup of one, lies in a folder that another graph made for itself."""
+    above = root.uri.rstrip("/").rpartition("/")[0]
+    if root.scheme == "memory" or not above or above == "s3:/":
+        return
+    graph = _graph_around(replace(root, uri=above))
+    if graph is not None and _OWN_FOLDER.match(root.uri, len(graph) + 1):
+        raise BadRequest(
+            f"{root.uri} lies inside the graph {graph}, whose files belong to it alone; choose a place outside"
+        )
+
+
 def _graph_around(root: Root) -> str | None:
     """The graph that contains a place, or is that place; None outside of every graph."""
     if root.is_local:
@@ -133,7 +149,7 @@ def _graph_around(root: Root) -> str | None:
             if any((folder / mark).exists() for mark in GRAPH_MARKS):
                 return str(folder)
         return None
-    client, parts = s3_client(root), root.prefix.split("/")
+    client, parts = s3_client(root), root.prefix.split("/") if root.prefix else []
     with _s3_errors(root.uri):
         for depth in range(len(parts), -1, -1):
             manifest = "/".join([*parts[:depth], GRAPH_MARKS[0], ""])
