@@ -138,7 +138,7 @@ def backup(
 
 
 def refuse_overlap(source: Root, target: Root, what: str) -> None:
-    """Neither of two places may lie in the other, nor the target in a folder of any graph. `what`: the thing that is made there."""
+    """Neither of two places may lie in the other, nor the target in a folder of any graph. `what`: the thing made there."""
     here, there = f"{source.uri}/", f"{target.uri}/"
     if here.startswith(there) or there.startswith(here):
         raise BadRequest(f"{what} can not lie at {target.uri}: one is inside the other; choose another place")
