@@ -130,3 +130,20 @@ def test_contents_with_a_bad_row_more_are_another_request(graph: og.Graph, load:
     load(graph, [row], idempotency_key="k")
     with pytest.raises(BadRequest, match="another request"):
         load(graph, [row, {"type": "N", "data": {"nam": "b"}}], idempotency_key="k")
+
+
+@pytest.mark.parametrize("form", ["arrow", "dicts", "jsonl"])
+def test_a_schema_that_changed_since_makes_no_other_request(
+    graph: og.Graph, load: Load, tmp_path: Path, form: str
+) -> None:
+    """Properties came in between the two calls and, where the input is read as it is given, one of its own has another name."""
+    options: dict[str, Any] = {"type": "N"} if form == "arrow" else {}
+    table = TABLE.select(["name", "n"])
+    first = load(graph, an_input(form, table, tmp_path), "append", idempotency_key="k", **options)
+    graph.apply_schema(SCHEMA.replace("file: Blob?", "a: I64?  file: Blob?  z: String?"))
+    if form != "arrow":
+        renamed = SCHEMA.replace(" n: I64?", ' m: I64? @rename_from("n")')
+        graph.apply_schema(renamed.replace("file: Blob?", "a: I64?  file: Blob?  z: String?"))
+    again = load(graph, an_input(form, table, tmp_path), "append", idempotency_key="k", **options)
+    assert (again.commit, again.nodes_loaded) == (first.commit, 40)
+    assert len(rows(graph, "node:N")) == 40

@@ -135,7 +135,7 @@ class Documents:
         reader = ExactReader(rules)
         for place, row in enumerate(self.rows):
             reader.document(row, self.base + place)
-        yield Piece(reader.reading(), len(self.rows), len(self.rows))
+        yield Piece(reader.reading(), len(self.rows), len(self.rows), documents=self.rows, first=self.base)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ on to the end of its last line. So files need not be read before they are split 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -39,7 +39,7 @@ class Piece:
     """The rows of a bounded part of a chunk, with its number of lines and bytes.
 
     `begins`: the line on which each value begins, where values are not one per line. `text`: the bytes it was read from, where
-    the input is text.
+    the input is text. `documents`: the Python objects that it was read from, and `first`, the place of the first of them.
     """
 
     reading: Reading
@@ -47,6 +47,8 @@ class Piece:
     size: int
     begins: Orders | None = None
     text: bytes | None = None
+    documents: Sequence[object] = ()
+    first: int = 0
 
 
 @dataclass(frozen=True)
