@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BadRequest, EvaluationError, LanguageError
+from omnigraph.errors import EvaluationError, LanguageError
 
 SCHEMA = """
 node P {
@@ -101,8 +101,9 @@ def test_an_error(graph: og.Graph, query: str, problem: str) -> None:
 
 def test_a_weight_is_finite(graph: og.Graph) -> None:
     query = "match { $a: P $b: P $p = shortest($a $e: k{1,3} $b by $e.x) } return { nodes($p) }"
-    with pytest.raises(BadRequest, match="needs finite weights of at least 0; K has an edge with inf"):
+    with pytest.raises(EvaluationError, match="needs finite weights of at least 0; K has an edge with inf") as caught:
         graph.query(query)
+    assert str(caught.value).splitlines()[-1].index("^") == str(caught.value).splitlines()[-2].index("$e.x")
 
 
 @pytest.mark.parametrize(

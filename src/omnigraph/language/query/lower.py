@@ -227,7 +227,8 @@ def _shortest(plan: ir.Plan, path: PathStep) -> ir.Plan:
     step = path.step
     edge = ir.EdgePattern(step.edge_type, step.direction, step.min_hops, step.max_hops)
     weight = None if path.weight is None else path.weight.property
-    return ir.ShortestPaths(plan, path.variable, step.source, edge, step.target, step.target_type, path.every, weight)
+    ends = (step.source, edge, step.target, step.target_type)
+    return ir.ShortestPaths(plan, path.variable, *ends, path.every, weight, place=path.place)
 
 
 def _link(step: Step, types: Types) -> Link:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadRequest
 from omnigraph.language.query.ir import VALUE, Direction, EdgePattern, ShortestPaths
+from omnigraph.language.source import evaluation_error
 from omnigraph.query.limits import Budget
 from omnigraph.query.rows import Integers, Mask, Rows, Values, column_name
 from omnigraph.query.run import Run
@@ -319,10 +319,10 @@ def _weighted(plan: ShortestPaths, run: Run) -> _Weighted:
     values = weights.filter(known).to_numpy(zero_copy_only=False)
     unfit = values[(values < 0) | ~np.isfinite(values)]
     if len(unfit):
-        raise BadRequest(
+        message = (
             f"`shortest … by {plan.weight}` needs finite weights of at least 0; {edges.entity.name} has an edge with "
-            f"{float(unfit[0])}"
         )
+        raise evaluation_error(f"{message}{float(unfit[0])}", plan.place)
     tails, heads = graph.tails.astype(np.int64), graph.heads.astype(np.int64)
     if plan.edge.direction is Direction.IN:
         tails, heads = heads, tails

@@ -13,7 +13,7 @@ from omnigraph.language.query.check.tree import PathStep, Step, Turning
 from omnigraph.language.query.check.values import declared_parameter, value_for
 from omnigraph.language.query.ir import OPEN_END, Column, Compare, Direction, Member, Predicate
 from omnigraph.language.schema.catalog import EdgeType, NodeType
-from omnigraph.language.source import Span
+from omnigraph.language.source import Place, Span
 
 #: The type name that stands for all node types, or all edge types.
 ANY = "*"
@@ -117,7 +117,8 @@ def check_path(scope: Scope, clause: PathMatch) -> PathStep:
         scope.error("T32", "`shortest` follows edges of one type between nodes of one type", traversal.span)
     variable = scope.name_of(clause.variable)
     scope.paths[variable] = scope.nodes[step.source]
-    return PathStep(variable, step, clause.every, _weight(scope, clause, edges[0]))
+    place = None if clause.weight is None else Place(scope.source, clause.weight.span)
+    return PathStep(variable, step, clause.every, _weight(scope, clause, edges[0]), place)
 
 
 def _weight(scope: Scope, clause: PathMatch, edge: EdgeType) -> Column | None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from omnigraph.language.query import ir
 from omnigraph.language.query.ast import Query
 from omnigraph.language.schema.catalog import EdgeType, NodeType
+from omnigraph.language.source import Place
 
 
 class Turning(StrEnum):
@@ -51,6 +52,8 @@ class PathStep:
     step: Step
     every: bool
     weight: ir.Column | None
+    #: Where the weight stands in the text.
+    place: Place | None
 
 
 @dataclass(frozen=True, slots=True)

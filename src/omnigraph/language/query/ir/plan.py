@@ -5,7 +5,7 @@ change a binding; they only add variables, multiply rows and drop rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from omnigraph.language.query.ir.expressions import (
@@ -23,6 +23,7 @@ from omnigraph.language.query.ir.expressions import (
     UnknownAlias,
     value_column,
 )
+from omnigraph.language.source import Place
 from omnigraph.language.types import PropType
 
 
@@ -228,8 +229,7 @@ class Attach:
 @dataclass(frozen=True, slots=True)
 class ShortestPaths:
     """Each row with the shortest path from `source` to `target`, both bound; with `every`, once for each shortest path.
-    Rows whose ends are not connected by a path within the hop bounds are dropped. Of equally short paths the smallest by the
-    ids
+    Rows whose ends are not connected by a path within the hop bounds are dropped. Of equally short paths the smallest by the ids
     of its nodes is taken. `weight`: a property of the edges, whose sum is then the length of a path. The path is bound as its
     parts `length`, `nodes` and `edges`.
     """
@@ -244,6 +244,8 @@ class ShortestPaths:
     weight: str | None = None
     #: The parts of the path that operators above read.
     reading: tuple[str, ...] = PATH_PARTS
+    #: The place for the error when an edge has a weight that no path can have.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def columns(self) -> dict[str, str]:
