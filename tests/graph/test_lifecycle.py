@@ -337,3 +337,14 @@ def test_a_handle_is_of_no_use_in_a_forked_process(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", dedent(script), str(tmp_path / "g")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_an_error_in_a_schema_file_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.pg"
+    path.write_text("node W { name: Strin @key }")
+    with pytest.raises(ParseError, match=r"bad\.pg:1:16: parse error"):
+        og.init(tmp_path / "g", path)
+    graph = og.init(tmp_path / "g", OTHER_SCHEMA)
+    for read in (graph.plan_schema, graph.apply_schema):
+        with pytest.raises(ParseError, match=r"bad\.pg:1:16: parse error"):
+            read(path)

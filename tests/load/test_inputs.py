@@ -375,6 +375,11 @@ def test_bad_csv(people: og.Graph, tmp_path: Path) -> None:
     ("columns", "options", "message"),
     [
         (["nam"], {"type": "Person"}, "is no property of Person; did you mean `name`?"),
+        (
+            ["nam"],
+            {"type": "Person", "mapping": {"nam": "nick"}},
+            "'nick', to which column 'nam' of the table is mapped, is no",
+        ),
         (["name"], {"type": "Persn"}, "unknown node type 'Persn'; did you mean `Person`?"),
         (["name"], {"type": "Person", "mapping": {"x": "age"}}, "has no column 'x'"),
         (["name", "b"], {"type": "Person", "mapping": {"b": "name"}}, "two columns of the table are 'name'"),

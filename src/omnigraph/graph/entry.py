@@ -40,9 +40,10 @@ def init(
     environment says what this leaves open. `spark`: what large work runs on: a Spark session, a master URL, or a mapping
     of `master` and `spark.*` settings.
     """
-    embedder, source, bases = Embedder(embedding), read_source(schema, ".pg")[0], allowed_bases(external_blobs)
+    embedder, bases = Embedder(embedding), allowed_bases(external_blobs)
+    source, file = read_source(schema, ".pg")
     context = connect(_text(uri), storage_options=storage_options, durability=durability_mode(durability))
-    contract = create(context, source, force=force, actor=actor)
+    contract = create(context, source, file=file, force=force, actor=actor)
     watch = SchemaWatch(context, contract)
     connection = Connection(context, watch, embedder, spark_options(spark), bases)
     return Graph(Door(connection), mode="rw", actor=actor)

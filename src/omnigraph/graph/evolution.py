@@ -40,7 +40,8 @@ class Evolution(Handle):
         """
         from omnigraph.evolution.apply import plan
 
-        source, _ = read_source(schema, ".pg")
+        source, file = read_source(schema, ".pg")
+        compile_schema(source, file)
         return plan(self._context, self._change(source, self._named(branch), allow_data_loss, backfill))
 
     def apply_schema(
@@ -66,8 +67,8 @@ class Evolution(Handle):
 
         name = self._named(branch)
         self._allow_write(actor, Need(SCHEMA_APPLY, None, name))
-        source, _ = read_source(schema, ".pg")
-        compile_schema(source)
+        source, file = read_source(schema, ".pg")
+        compile_schema(source, file)
         lineage = new_lineage("schema", actor or self.actor, message)
         asked = once(
             idempotency_key,

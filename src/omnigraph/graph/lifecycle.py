@@ -76,9 +76,13 @@ def connect(
 # --- creating ---------------------------------------------------------------------------------------------------------
 
 
-def create(context: CommitContext, source: str, *, force: bool = False, actor: str | None = None) -> Contract:
-    """Create a graph at a place without a graph. `force` replaces orphaned schema files, never a graph."""
-    catalog = compile_schema(source)
+def create(
+    context: CommitContext, source: str, *, file: str | None = None, force: bool = False, actor: str | None = None
+) -> Contract:
+    """Create a graph at a place without a graph. `force` replaces orphaned schema files, never a graph. `file`: where the schema
+    text was read, for errors.
+    """
+    catalog = compile_schema(source, file)
     incarnation = new_incarnation()
     ir = accept_schema(catalog, None, incarnation)
     contract = accept(source, ir, schema_version=1, identity_domain=new_ulid())

@@ -113,8 +113,11 @@ def shape_of(entity: Entity, names: list[str], columns: Columns, where: str) -> 
 def _extra_columns(entity: Entity, extra: list[str], mapping: Mapping[str, str], wanted: list[str], where: str) -> str:
     """The message about columns that are no property of the type."""
     if len(extra) == 1:
-        hint = did_you_mean(nearest_name(mapping.get(extra[0], extra[0]), wanted))
+        meant = mapping.get(extra[0], extra[0])
+        hint = did_you_mean(nearest_name(meant, wanted))
         told = f"column '{extra[0]}' of {where} is no property of {entity.name}"
+        if meant != extra[0]:
+            told = f"'{meant}', to which column '{extra[0]}' of {where} is mapped, is no property of {entity.name}"
         way = "leave it out with ignore_extra (--ignore-extra)"
         return f"{told}{hint} Map it, or {way}" if hint else f"{told}; map it to one, or {way}"
     listed = ", ".join(f"'{name}'" for name in extra)
