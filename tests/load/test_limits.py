@@ -65,10 +65,13 @@ def test_a_value_of_a_table_has_a_limit(graph: og.Graph, tmp_path: Path, monkeyp
 
 
 def test_a_dictionary_that_would_fill_memory_is_refused(graph: og.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign, "_LARGEST_DECODED", 10_000)
+    monkeypatch.setattr(foreign, "LARGEST_DECODED", 10_000)
     small = pa.DictionaryArray.from_arrays(pa.array([0] * 1000), pa.array(["x" * 100]))
-    with pytest.raises(LoadRejected, match="the dictionary expands to more than"):
+    with pytest.raises(
+        LoadRejected, match="the column expands to more than 10000 bytes up to here; decode"
+    ) as rejected:
         graph.load(pa.table({"name": [str(number) for number in range(1000)], "text": small}), type="P", engine="local")
+    assert [place for _, place, _ in rejected.value.errors] == [101]
 
 
 def test_a_parquet_file_that_expands_too_much_is_refused(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import filterfalse
 
 import numpy as np
 import pyarrow as pa
@@ -47,11 +46,19 @@ class NodeColumns:
         some = Rows(len(self.ids.ids), {name: self.columns[name] for name in asked})
         if rows is not None:
             some = some.take(rows)
-        fits = np.ones(some.count, np.bool_)
         # What only reads and compares is asked of all rows, which is fast and can not fail; the others of the rows that are left.
-        for predicate in filter(is_cheap, predicates):
-            fits &= satisfied(predicate, some, run)
-        for predicate in filterfalse(is_cheap, predicates):
+        fits: Mask | None = None
+        others = []
+        for predicate in predicates:
+            if not is_cheap(predicate):
+                others.append(predicate)
+            elif fits is None:
+                fits = satisfied(predicate, some, run)
+            else:
+                fits &= satisfied(predicate, some, run)
+        if fits is None:
+            fits = np.ones(some.count, np.bool_)
+        for predicate in others:
             left = np.flatnonzero(fits)
             fits[left] = satisfied(predicate, some if len(left) == some.count else some.take(left), run)
         return fits
