@@ -20,8 +20,9 @@ import omnigraph
 from bench.measure import Floor, Row, summary
 
 CLOCK = time.process_time if os.environ.get("BENCH_CLOCK") == "cpu" else time.perf_counter
-#: Rounds, and repetitions in a row of which the fastest counts; as many rounds warm up as make every cache.
-ROUNDS, IN_A_ROW, WARM_UP = 7, 3, 3
+#: Rounds, and repetitions in a row of which the fastest counts; as many rounds warm up as make every cache: the ids of a table
+#: are kept in memory after some two dozen look-ups by key.
+ROUNDS, IN_A_ROW, WARM_UP = 7, 3, 10
 
 #: So many keys are given to `in`; one in three of them is nobody's.
 KEYS = tuple(f"p{number}" for number in range(33_000, 150_000, 12))[:10_000]
