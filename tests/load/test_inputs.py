@@ -378,7 +378,7 @@ def test_bad_csv(people: og.Graph, tmp_path: Path) -> None:
         (
             ["nam"],
             {"type": "Person", "mapping": {"nam": "nick"}},
-            "'nick', to which column 'nam' of the table is mapped, is no",
+            "is no property of Person under the name 'nick'",
         ),
         (["name"], {"type": "Persn"}, "unknown node type 'Persn'; did you mean `Person`?"),
         (["name"], {"type": "Person", "mapping": {"x": "age"}}, "has no column 'x'"),

@@ -117,7 +117,7 @@ def _extra_columns(entity: Entity, extra: list[str], mapping: Mapping[str, str],
         hint = did_you_mean(nearest_name(meant, wanted))
         told = f"column '{extra[0]}' of {where} is no property of {entity.name}"
         if meant != extra[0]:
-            told = f"'{meant}', to which column '{extra[0]}' of {where} is mapped, is no property of {entity.name}"
+            told += f" under the name '{meant}'"
         way = "leave it out with ignore_extra (--ignore-extra)"
         return f"{told}{hint} Map it, or {way}" if hint else f"{told}; map it to one, or {way}"
     listed = ", ".join(f"'{name}'" for name in extra)
