@@ -147,3 +147,14 @@ def test_a_schema_that_changed_since_makes_no_other_request(
     again = load(graph, an_input(form, table, tmp_path), "append", idempotency_key="k", **options)
     assert (again.commit, again.nodes_loaded) == (first.commit, 40)
     assert len(rows(graph, "node:N")) == 40
+
+
+def test_a_value_that_json_does_not_have_is_not_null(tmp_path: Path) -> None:
+    """A load keeps NaN, so with null in its place it is another request; in which order keys come does not count."""
+    graph = og.init(tmp_path / "g", SCHEMA)
+    first = graph.load([{"type": "N", "data": {"name": "a", "w": float("nan"), "n": None}}], idempotency_key="k")
+    same = [{"data": {"n": None, "w": float("nan"), "name": "a"}, "type": "N"}]
+    assert graph.load(same, idempotency_key="k").commit == first.commit
+    for value in (None, float("inf")):
+        with pytest.raises(BadRequest, match="another request"):
+            graph.load([{"type": "N", "data": {"name": "a", "w": value, "n": None}}], idempotency_key="k")

@@ -9,6 +9,7 @@ process has changed the schema meanwhile.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -89,9 +90,13 @@ def _sum_of_documents(documents: Sequence[object], first: int) -> int:
 def _written(document: object) -> bytes:
     """A Python object as bytes, equal for equal objects."""
     try:
-        return orjson.dumps(document, default=_told, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+        text = orjson.dumps(document, default=_told, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+        if b"null" in text:
+            # It may stand for NaN or an infinite number, which the slower encoder tells apart.
+            text += json.dumps(document, default=_told, sort_keys=True).encode()
     except TypeError:
         return repr(document).encode(errors="backslashreplace")
+    return text
 
 
 def _told(value: object) -> list[object]:
